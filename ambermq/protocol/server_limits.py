@@ -29,6 +29,10 @@ class ServerLimits:
     """The credit of a producer. It is renewed at half, as messages become durable."""
     run_bytes_max: int = 1 << 20
     """Messages that one command publishes. A longer run is split."""
+    memory_bytes_max: int = 0
+    """Memory for what peers make the broker hold; 0: a quarter of what this process may use."""
+    memory_stall_ms: int = bounded(10_000, least=1)
+    """While 80 % of that is used and no delivery ends for this time, the connection that holds most is closed."""
     output_high_bytes: int = bounded(1 << 20, least=1, most=_INT_MAX)
     """A connection with this much unsent output gets no deliveries until its peer reads."""
     output_max_bytes: int = 16 << 20

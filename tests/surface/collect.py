@@ -62,7 +62,7 @@ from ambermq.protocol.gateway.nodes.management_node import _STATUS as STATUS_COD
 from ambermq.protocol.gateway.nodes.management_node import ADDRESS as MANAGEMENT_ADDRESS
 from ambermq.protocol.gateway.nodes.management_node import ManagementNode
 from ambermq.protocol.gateway.sources.event_source import message_of
-from ambermq.protocol.management.limits import LIMITS
+from ambermq.protocol.management.broker import LIMITS
 from ambermq.protocol.management.operations import _DESCRIPTIONS, _NODE_OPERATIONS, KINDS, NODE_TYPE
 from ambermq.protocol.management.paging import page_of
 from ambermq.protocol.management.request_fields import name_property

@@ -87,6 +87,10 @@ class BrokerNodes:
         if self._management is not None:
             self._management.answered(effect)
 
+    def surveyed_bytes(self) -> int:
+        """Return the memory of the answers and requests that wait."""
+        return sum(node.links.waiting_bytes for node in self._nodes.values())
+
     def forget(self) -> None:
         """Forget all nodes: the connection has ended."""
         self._management = None

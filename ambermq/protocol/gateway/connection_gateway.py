@@ -150,6 +150,16 @@ class ConnectionGateway:
             for producer_link in self._producer_links.values():
                 producer_link.top_up()
 
+    def tell_blocked(self, reason: str) -> None:
+        """Tell the producers of this connection why they are held back; an empty reason says that this is over."""
+        for producer_link in self._producer_links.values():
+            producer_link.tell_blocked(reason)
+
+    def surveyed_bytes(self) -> int:
+        """Return the memory of what waits for the peer: deliveries in backlogs, answers, requests."""
+        backlogs = sum(consumer_link.backlog_bytes for consumer_link in self._consumer_links.values())
+        return backlogs + self._nodes.surveyed_bytes()
+
     def relieve(self, session: SessionEndpoint) -> None:
         """Serve the links that waited for room in a session, if it is no longer full."""
         if not session.is_awaited or session.is_full:
@@ -213,6 +223,7 @@ class ConnectionGateway:
         self.gateway.producers[ready.producer] = producer_link
         producer_link.accept(ready)
         producer_link.top_up()
+        producer_link.tell_blocked(self.gateway.blocked)
 
     def consumer_ready(self, consumer_link: ConsumerLink, ready: ConsumerReady) -> None:
         """Answer a consumer's attach."""
@@ -316,7 +327,7 @@ class ConnectionGateway:
         gateway.peers[self] = None
 
     def _begun(self, event: SessionBegun) -> None:
-        if self.gateway.is_room_low:
+        if self.gateway.is_room_low or self.gateway.is_memory_low:
             event.session.pause()
 
     def _attached(self, event: LinkAttached) -> None:

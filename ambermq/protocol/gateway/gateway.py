@@ -9,7 +9,7 @@ Rule 3. A connection that may have output is in `touched` until the server has f
 """
 
 from collections.abc import Callable, Iterable
-from typing import Protocol, final
+from typing import Final, Protocol, final
 
 from ambermq.engine.effects import (
     Answered,
@@ -41,7 +41,10 @@ from ambermq.protocol.management.sorted_ids import SortedIds
 from ambermq.protocol.management.vhosts import VhostPort
 from ambermq.protocol.server_limits import ServerLimits
 
-__all__ = ["Gateway", "VhostGateways"]
+__all__ = ["MEMORY", "Gateway", "VhostGateways"]
+
+MEMORY: Final = "memory"
+"""The reason of `blocked` while peers hold much memory."""
 
 
 LinkName = tuple[str, str, bool]
@@ -87,6 +90,12 @@ class Gateway:
         """The links that browse, or follow the log."""
         self.is_room_low = False
         """Whether little disk space is left: no credit is granted, and sessions are closed to transfers."""
+        self.is_memory_low = False
+        """Whether peers hold much memory: sessions are closed to new deliveries, and links keep their credit."""
+        self.blocked = ""
+        """Why producers are held back: disk, memory or unsynced; empty while they are not."""
+        self.figures: dict[str, Callable[[], object]] = {}
+        """The figures of the management type `org.ambermq.broker` by name; the server adds them."""
         self.touched: dict[LinkPeer, None] = {}
         """The connections that may have output."""
         self.consumers: dict[int, ConsumerLink] = {}
@@ -161,8 +170,30 @@ class Gateway:
         if is_low is self.is_room_low:
             return
         self.is_room_low = is_low
+        self._close_sessions()
+
+    def set_memory_low(self, *, is_low: bool) -> None:
+        """Close all sessions to new deliveries because of the memory that peers hold, or open them again."""
+        if is_low is self.is_memory_low:
+            return
+        self.is_memory_low = is_low
+        self._close_sessions()
+        # Another reason is told instead of this one, since it has more effect.
+        if self.blocked in ("", MEMORY):
+            self.set_blocked(MEMORY if is_low else "")
+
+    def set_blocked(self, reason: str) -> None:
+        """Tell all producers why they are held back; an empty reason says that this is over."""
+        if reason == self.blocked:
+            return
+        self.blocked = reason
         for peer in self.peers:
-            peer.set_room_low(is_low=is_low)
+            peer.tell_blocked(reason)
+            self.touched[peer] = None
+
+    def _close_sessions(self) -> None:
+        for peer in self.peers:
+            peer.set_room_low(is_low=self.is_room_low or self.is_memory_low)
             self.touched[peer] = None
 
     def _drained(self, effect: Drained) -> None:

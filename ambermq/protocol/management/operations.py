@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 from ambermq.engine.commands import Command
 from ambermq.engine.errors import Refused
 from ambermq.protocol.management.attachments import ATTACHMENT_ATTRIBUTES, ATTACHMENT_OPERATIONS, ATTACHMENT_TYPE
+from ambermq.protocol.management.broker import BROKER_ATTRIBUTES, BROKER_OPERATIONS, BROKER_TYPE, GET_LIMITS, limits
 from ambermq.protocol.management.compactions import COMPACTION_OPERATIONS, COMPACTION_TYPE
-from ambermq.protocol.management.limits import GET_LIMITS, limits
 from ambermq.protocol.management.muxers import MUXER_ATTRIBUTES, MUXER_OPERATIONS, MUXER_TYPE
 from ambermq.protocol.management.queues import QUEUE_ATTRIBUTES, QUEUE_OPERATIONS, QUEUE_TYPE
 from ambermq.protocol.management.routes import ROUTE, route
@@ -71,6 +71,11 @@ KINDS: Final[Mapping[str, _Kind]] = {
         VHOST_ATTRIBUTES,
         VHOST_OPERATIONS,
         "a virtual host keeps its mode: create another one with the same wiring",
+    ),
+    BROKER_TYPE: _Kind(
+        BROKER_ATTRIBUTES,
+        BROKER_OPERATIONS,
+        "its attributes are figures: change the configuration and start the broker again",
     ),
 }
 """Type to its attributes and operations."""

@@ -14,6 +14,7 @@ import structlog
 
 from ambermq.engine.loop.schedule import LATER, NOW
 from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.memory_budget import MemoryAccount
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
 from ambermq.protocol.server.socket_options import configure_socket
@@ -61,6 +62,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
             container_id=server.container_id,
             sasl=server.sasl,
             allow_bare=server.allow_bare,
+            budget=server.memory.budget,
         )
         self.host = server.default
         self.peer = ConnectionGateway(self.host.gateway, connection, server.authenticate)
@@ -96,16 +98,22 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         connection = peer.connection
         # The clock is read once for the connection and the tick.
         clock_us = time.monotonic_ns() // 1000
-        if connection.receive(buffer.free[:nbytes], clock_us // 1000):
-            buffer.keep(nbytes)
         try:
+            if connection.receive(buffer.free[:nbytes], clock_us // 1000):
+                buffer.keep(nbytes)
             peer.handle_events()
+        except MemoryError:
+            self._end_exhausted()
+            return
         except Exception as mistake:  # noqa: BLE001 - a bug, which ends only this connection
             peer.gateway.blame(peer, mistake)
         if self._open_deadline_ms and connection.remote_open is not None:
             self.host = server.hosts[peer.gateway.vhost]
             # A peer with a short idle timeout needs its first heartbeat before the next sweep.
             self.check_deadlines(clock_us // 1000)
+        budget = server.memory.budget
+        if budget.held_bytes >= budget.high_bytes:
+            server.memory.check()
         host = self.host
         if connection.output.size or connection.dirty or connection.is_ended:
             self._has_output(host)
@@ -139,10 +147,12 @@ class ConnectionTransport(asyncio.BufferedProtocol):
     def pause_writing(self) -> None:
         """Stop deliveries, because the peer does not read them."""
         self.peer.pause()
+        self.survey()
 
     def resume_writing(self) -> None:
         """Resume deliveries and reading, because the peer reads again."""
         self.peer.resume()
+        self.survey()
         if self._is_draining:
             self._is_draining = False
             self.resume_reading()
@@ -161,15 +171,55 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         transport = self.transport
         if output and not transport.is_closing():
             transport.writelines(output)
-            if (
-                self.peer.is_paused
-                and not self._is_draining
-                and transport.get_write_buffer_size() > self._server.server_limits.output_max_bytes
-            ):
-                self._is_draining = True
-                transport.pause_reading()
+            if self.peer.is_paused:
+                self._check_unsent()
         if connection.is_ended:
             self.close_when_sent()
+
+    def _check_unsent(self) -> None:
+        """Count the output that the peer does not read, and stop reading a peer that only requests answers."""
+        self.survey()
+        transport = self.transport
+        if not self._is_draining and transport.get_write_buffer_size() > self._server.server_limits.output_max_bytes:
+            self._is_draining = True
+            transport.pause_reading()
+
+    @property
+    def memory(self) -> MemoryAccount:
+        """What the connection makes the broker hold."""
+        return self.peer.connection.memory
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the broker has closed the connection, or its transport is closing."""
+        return self.peer.connection.is_closing or self.transport.is_closing()
+
+    def survey(self) -> None:
+        """Count what is not counted as it changes: output, unsettled deliveries, answers."""
+        connection, transport = self.peer.connection, self.transport
+        waiting_bytes = self.peer.surveyed_bytes() + transport.get_write_buffer_size()
+        connection.memory.survey(connection.surveyed_bytes() + waiting_bytes)
+
+    def end_overdrawn(self, error: Error) -> None:
+        """Close the connection, and free what the broker holds for it; cut it if that is output, or if it is ending."""
+        if self.is_ending or self.transport.get_write_buffer_size() > self.memory.held_bytes // 2:
+            self._cut()
+            return
+        held_bytes = self.memory.held_bytes
+        self.close(error)
+        self.survey()
+        if self.memory.held_bytes > held_bytes // 2:
+            self._cut()
+
+    def _end_exhausted(self) -> None:
+        """End this connection because memory could not be allocated for it; the others go on."""
+        self._cut()
+        structlog.get_logger().warning("connection closed", reason="no memory could be allocated for its input")
+
+    def _cut(self) -> None:
+        """End the connection without its output, and free everything at once."""
+        self.transport.abort()
+        self.memory.close()
 
     def close(self, error: Error) -> None:
         """Close the connection from our end, with the next tick."""

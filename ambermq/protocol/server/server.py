@@ -15,7 +15,7 @@ Rule 4. A failed log ends the server: no message is settled afterwards, and `fai
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, final
 
 from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST
@@ -28,12 +28,17 @@ from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.gateway.connection_gateway import Authenticator
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
 from ambermq.protocol.server.connection_transport import SWEEP_MS, ConnectionTransport
+from ambermq.protocol.server.memory_guard import MemoryGuard
 from ambermq.protocol.server.vhost_lifecycle import VhostLifecycle, Vhosts
 from ambermq.protocol.server.vhost_runner import VhostRunner, VhostServices
 from ambermq.protocol.server_limits import ServerLimits
 
 __all__ = ["Server"]
 
+_SPACE_BYTES_MIN: Final = 32 << 20
+"""With less address space left, connections are closed before an allocation fails."""
+_UNBOUNDED: Final = 1 << 62
+"""The budget of a server whose owner has measured no limit."""
 _POLL_MS: Final = 10
 """The interval at which a stopping server checks for open connections."""
 
@@ -54,6 +59,7 @@ class Server:
         sasl: SaslServer,
         allow_bare: bool,
         may_read_log: Callable[[str | None], bool],
+        address_space_left: Callable[[], int] = lambda: _UNBOUNDED,
     ) -> None:
         """Serve the virtual hosts of `services`, which include the default one; `vhosts` creates and deletes others."""
         self.limits = limits
@@ -63,8 +69,16 @@ class Server:
         self.sasl = sasl
         self.allow_bare = allow_bare
         self.may_read_log = may_read_log
+        self.address_space_left = address_space_left
         self.read_buffer = ReadBuffer()
         self.sockets: dict[LinkPeer, ConnectionTransport] = {}
+        self.memory = MemoryGuard(
+            self,
+            bytes_max=server_limits.memory_bytes_max or _UNBOUNDED,
+            message_bytes_max=limits.message_bytes_max,
+            stall_ms=server_limits.memory_stall_ms,
+        )
+        """The guard of the memory that all connections hold."""
         self.failure: Exception | None = None
         """Why the server failed; None while it has not."""
         self.stopped = asyncio.Event()
@@ -136,6 +150,20 @@ class Server:
         """Schedule a call after a delay."""
         self._loop.call_later(delay_ms / 1000, callback)
 
+    def now_ms(self) -> int:
+        """Return the time of the monotonic clock in milliseconds."""
+        return self.clock_ns() // 1_000_000
+
+    def guarded(self) -> Collection[ConnectionTransport]:
+        """Return the connections of all virtual hosts."""
+        return self.sockets.values()
+
+    def set_memory_low(self, *, is_low: bool) -> None:
+        """Close the sessions of all virtual hosts to new deliveries, or open them again."""
+        for host in self.hosts.values():
+            host.gateway.set_memory_low(is_low=is_low)
+            host.tick_soon()
+
     def now_us(self) -> int:
         """Return the time of day in microseconds. The clock never goes back; it follows a step forward in a second."""
         return time.monotonic_ns() // 1000 + self.epoch_us
@@ -156,7 +184,15 @@ class Server:
         return host.services
 
     def _host(self, name: str, services: VhostServices) -> VhostRunner:
-        return VhostRunner(self, name, services, container_id=self.container_id, may_read_log=self.may_read_log)
+        host = VhostRunner(self, name, services, container_id=self.container_id, may_read_log=self.may_read_log)
+        host.gateway.set_memory_low(is_low=self.memory.is_low)
+        host.gateway.figures |= {
+            "memory_bytes": lambda: self.memory.budget.held_bytes,
+            "memory_bytes_max": lambda: self.memory.budget.bytes_max,
+            "memory_closed": lambda: self.memory.closed_count,
+            "memory_is_low": lambda: self.memory.is_low,
+        }
+        return host
 
     def _sweep(self) -> None:
         self.epoch_us = max(self.epoch_us, _wall_ahead_us())
@@ -165,6 +201,8 @@ class Server:
         for socket in list(self.sockets.values()):
             socket.extend_deadlines(stall_ms, now_ms)
             socket.check_deadlines(now_ms)
+        self.memory.survey_soon()
+        self.memory.set_tight(is_tight=self.address_space_left() < _SPACE_BYTES_MIN)
         self.read_buffer.trim()
         for host in self.hosts.values():
             host.sweep(now_ms, self.now_us())

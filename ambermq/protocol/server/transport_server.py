@@ -12,6 +12,7 @@ from ambermq.protocol.amqp10.framing.frame_reader import ReadBuffer
 from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.gateway.connection_gateway import Authenticator
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
+from ambermq.protocol.server.memory_guard import MemoryGuard
 from ambermq.protocol.server.vhost_runner import VhostRunner
 from ambermq.protocol.server_limits import ServerLimits
 
@@ -64,6 +65,10 @@ class TransportServer(Protocol[TransportT]):
     @property
     def read_buffer(self) -> ReadBuffer:
         """The read buffer of all connections."""
+
+    @property
+    def memory(self) -> MemoryGuard:
+        """The guard of the memory that all connections hold."""
 
     @property
     def is_crowded(self) -> bool:

@@ -27,7 +27,9 @@ from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST
 from ambermq.protocol.amqp10.connection.sasl import TOKEN_MECHANISM, SaslServer
 from ambermq.protocol.gateway.identity import Identity
 from ambermq.protocol.server.server import Server
+from ambermq.protocol.server_limits import ServerLimits
 from ambermq.tools.broker.compaction_child import CompactionStarter
+from ambermq.tools.broker.memory_limit import address_space_left, default_memory_bytes
 from ambermq.tools.broker.one_time_tokens import OneTimeTokens
 from ambermq.tools.broker.process_tuning import (
     LOG_LEVELS,
@@ -89,7 +91,7 @@ class Broker:
             vhosts.services,
             vhosts,
             limits=self.settings.connection,
-            server_limits=self.settings.server,
+            server_limits=_with_memory_limit(self.settings.server),
             container_id=f"ambermq-{vhosts.services[DEFAULT_VHOST].engine.log.log_id.hex()}",
             authenticate=_Authenticator(self.settings.users, tokens, allows_anonymous=self.allows_anonymous),
             sasl=SaslServer(
@@ -97,6 +99,7 @@ class Broker:
             ),
             allow_bare=self.allows_anonymous,
             may_read_log=_LogReaders(self.settings, self.host),
+            address_space_left=address_space_left,
         )
         try:
             port = await server.start(self.host, self.port)
@@ -127,6 +130,11 @@ class Broker:
         vhosts.announce(url)
         structlog.get_logger().info("serving", url=str(url), data=self.directory, pid=os.getpid())
         print_line(f"ready {url} data={self.directory}")
+
+
+def _with_memory_limit(limits: ServerLimits) -> ServerLimits:
+    """Return the limits with a budget of memory: the default depends on this process."""
+    return limits if limits.memory_bytes_max else replace(limits, memory_bytes_max=default_memory_bytes())
 
 
 def _stop_signal() -> asyncio.Event:

@@ -33,6 +33,7 @@ from ambermq.protocol.amqp10.framing.size_limit import fitted
 from ambermq.protocol.amqp10.framing.transfer_recogniser import TRANSFER_CODE, Recogniser
 from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.amqp10.link.link import Link
+from ambermq.protocol.amqp10.memory_budget import MemoryAccount, MemoryBudget, memory_of
 from ambermq.protocol.amqp10.performatives.base import Composite
 from ambermq.protocol.amqp10.performatives.classes import Close, Error, Open
 from ambermq.protocol.amqp10.session.frame_dispatch import SESSION_CODES, receive_decoded, receive_plain
@@ -91,6 +92,7 @@ class Connection:
         "limits",
         "link_count",
         "links_by_name",
+        "memory",
         "output",
         "partial_bytes",
         "recogniser",
@@ -111,6 +113,7 @@ class Connection:
         sasl: SaslServer | SaslClient | None = None,
         allow_bare: bool = True,
         first_delivery_id: int = 0,
+        budget: MemoryBudget | None = None,
     ) -> None:
         self.role = role
         self.limits = limits
@@ -126,6 +129,8 @@ class Connection:
         handshake: Handshake = ClientHandshake(None, None)
         if role is ConnectionRole.SERVER:
             handshake = ServerHandshake(sasl if isinstance(sasl, SaslServer) else None, allow_bare=allow_bare)
+        self.memory = MemoryAccount(MemoryBudget(0) if budget is None else budget)
+        """What this connection makes its owner hold; without a budget it is counted in vain."""
         self._input = InputStage(self, handshake)
         # For sessions and links, which append here.
         self.events: list[Event] = []
@@ -190,6 +195,15 @@ class Connection:
     def output_bytes(self) -> int:
         """The size of the output, without the settlements of this tick."""
         return self.output.size
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether our close was sent, or the connection has ended."""
+        return self.is_ended or self.state in _CLOSING
+
+    def surveyed_bytes(self) -> int:
+        """Return an estimate of the memory that is counted by a survey: output, transfers and unsettled deliveries."""
+        return self.output.size + sum(session.surveyed_bytes() for session in self._channels.all())
 
     def poll(self, now_ms: int) -> int | None:
         """Send a due heartbeat, or end an overdue connection; return the time of the next call, None for never."""
@@ -309,6 +323,7 @@ class Connection:
         No event is appended for the owner, which drops the connection. Of all calls only `poll` may follow.
         """
         self.lost()
+        self.memory.close()
         self._input.release()
         self._channels.release()
         self.events.clear()
@@ -410,6 +425,7 @@ class Connection:
             why = f"max-frame-size {remote.max_frame_size}, expected at least {MIN_MAX_FRAME_SIZE}"
             raise ConnectionFault(AmqpCondition.INVALID_FIELD, why)
         self.remote_open = remote
+        self.memory.change(memory_of(remote))
         self.remote_frame_bytes_max = remote.max_frame_size
         self._idle.follow(remote.idle_time_out)
         if self.state is ConnectionState.CLOSE_SENT:

@@ -20,11 +20,13 @@ __all__ = ["InputStage"]
 class InputStage:
     """The unread input of one connection, and what it is expected to be."""
 
-    __slots__ = ("_connection", "_reader", "handshake", "is_asking", "is_kept")
+    __slots__ = ("_connection", "_held_bytes", "_reader", "handshake", "is_asking", "is_kept")
 
     def __init__(self, connection: ParentConnection, handshake: Handshake) -> None:
         self._connection = connection
         self._reader = FrameReader(connection.limits.large_payload_bytes)
+        self._held_bytes = 0
+        """The unread input, as the account of the connection counts it."""
         self.handshake: Handshake | None = handshake
         """None once the AMQP headers are exchanged."""
         self.is_asking = False
@@ -38,7 +40,9 @@ class InputStage:
         connection, reader = self._connection, self._reader
         limits = connection.limits
         if self.is_asking:
-            if reader.hold(data) > limits.held_bytes_max:
+            held_bytes = reader.hold(data)
+            self._count(held_bytes)
+            if held_bytes > limits.held_bytes_max:
                 self._fail_held()
             return False
         reader.put(data, position)
@@ -62,12 +66,22 @@ class InputStage:
         if connection.reopened:
             connection.report_reopened()
         kept = reader.stop()
+        if connection.is_ended:
+            reader.drop()
+            kept = 0
+        if kept != self._held_bytes:
+            self._count(kept)
         if kept:
             # The next read begins in the middle of a frame.
             connection.recogniser = None
         if kept > limits.held_bytes_max and self.is_asking:
             self._fail_held()
         return self.is_kept
+
+    def _count(self, held_bytes: int) -> None:
+        """Count the unread input in the account of the connection."""
+        self._connection.memory.change(held_bytes - self._held_bytes)
+        self._held_bytes = held_bytes
 
     def resume(self) -> None:
         """Process the held input, after the answer to a question."""

@@ -102,7 +102,8 @@ class TransferTemplate:
 def write_flow(channel: int, flow: Flow) -> bytes:
     """Return a whole flow frame."""
     incoming, count, credit = flow.next_incoming_id, flow.delivery_count, flow.link_credit
-    if incoming is None or (flow.handle is not None and (count is None or credit is None)):
+    is_partial = flow.handle is not None and (count is None or credit is None)
+    if incoming is None or is_partial or flow.properties is not None:
         return encode_frame(channel, flow)
     echo = _TRUE if flow.echo else _FALSE
     if flow.handle is None:

@@ -10,12 +10,13 @@ A Sender is a link on which we send, a Receiver one on which we receive, whichev
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from ambermq.protocol.amqp10.events import LinkDetached
 from ambermq.protocol.amqp10.framing.transfer_recogniser import TransferRecogniser
 from ambermq.protocol.amqp10.link.link_session import LinkSession
 from ambermq.protocol.amqp10.link.partial_delivery import PartialDelivery
+from ambermq.protocol.amqp10.memory_budget import LINK_BYTES, memory_of
 from ambermq.protocol.amqp10.performatives.classes import (
     Attach,
     Coordinator,
@@ -27,8 +28,12 @@ from ambermq.protocol.amqp10.performatives.classes import (
 )
 from ambermq.protocol.amqp10.spec import AmqpCondition, Role
 from ambermq.protocol.amqp10.state_tables import LINK_TABLE, LinkInput, LinkState
+from ambermq.protocol.amqp10.types.values import Symbol
 
-__all__ = ["Link"]
+__all__ = ["BLOCKED", "Link"]
+
+BLOCKED: Final = Symbol("ambermq:blocked")
+"""The property of a link's flow that says why its sender is held back: a symbol, and null when that is over."""
 
 
 class Link:
@@ -41,6 +46,7 @@ class Link:
         "delivery_count",
         "drain",
         "handle",
+        "memory_bytes",
         "name",
         "owner",
         "partial",
@@ -70,6 +76,8 @@ class Link:
         self._initial_count = 0
         self.sender_settle_mode = 2
         self.receiver_settle_mode = 0
+        self.memory_bytes = 0
+        """The memory of the link, as the account of its connection counts it."""
         self.owner: Any = None
         """For the owner's use."""
         self.partial: PartialDelivery | None = None
@@ -186,6 +194,8 @@ class Link:
         """Process the peer's attach; owners do not call it."""
         self.state = LINK_TABLE[self.state, LinkInput.RECEIVE_ATTACH]
         self.remote = attach
+        self.memory_bytes = LINK_BYTES + memory_of(attach)
+        self.session.connection.memory.change(self.memory_bytes)
         if not self.is_sender:
             self.delivery_count = attach.initial_delivery_count or 0
         if self.state is LinkState.ATTACHED:
@@ -209,7 +219,7 @@ class Link:
         """Return delivery-count, link-credit and available for our flow; owners do not call it."""
         return self.delivery_count, self.credit, 0
 
-    def drop_partial(self) -> None:
+    def drop_partial(self, *, is_complete: bool = False) -> None:
         """Drop the partial delivery; owners do not call it."""
 
     def is_errant(self, frames_max: int) -> bool:

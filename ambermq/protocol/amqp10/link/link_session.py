@@ -7,12 +7,13 @@ Rule 2. The protocols are for the type checker only; they add no call.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ambermq.protocol.amqp10.endpoints import SessionEndpoint
 from ambermq.protocol.amqp10.events import Event
 from ambermq.protocol.amqp10.framing.output_buffer import OutputBuffer
 from ambermq.protocol.amqp10.limits import ConnectionLimits
+from ambermq.protocol.amqp10.memory_budget import MemoryAccount
 from ambermq.protocol.amqp10.performatives.base import Composite
 from ambermq.protocol.amqp10.types.decode import Buffer
 
@@ -30,6 +31,10 @@ class LinkConnection(Protocol):
     """The largest frame that the peer accepts."""
     partial_bytes: int
     """The memory of partial deliveries, over all links, in bytes."""
+
+    @property
+    def memory(self) -> MemoryAccount:
+        """The memory of the connection."""
 
     @property
     def events(self) -> list[Event]:
@@ -113,13 +118,19 @@ class LinkSession(SessionEndpoint, Protocol[Link_contra]):
     def received(self) -> UnsettledDeliveries[Link_contra]:
         """The received deliveries that are not settled."""
 
+    def begin_delivery(self) -> None:
+        """Count a delivery of several frames that begins."""
+
+    def end_delivery(self, size: int, *, is_complete: bool) -> None:
+        """Count a delivery of several frames that has ended; it held `size` bytes."""
+
     def mark_dirty(self) -> None:
         """Ask the connection for a flush when the output is taken."""
 
     def send(self, performative: Composite) -> None:
         """Write a frame on the session's channel."""
 
-    def send_flow(self, link: Link_contra, *, drain: bool = False) -> None:
+    def send_flow(self, link: Link_contra, *, drain: bool = False, properties: dict[Any, Any] | None = None) -> None:
         """Write a flow with the state of `link`."""
 
     def send_or_wait(self, link: Link_contra, head: bytes, payload: Buffer) -> None:

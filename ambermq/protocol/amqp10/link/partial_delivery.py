@@ -29,14 +29,15 @@ class PartialDelivery:
         """The bytes of payload so far."""
         self.cost = 0
         """The bytes of memory so far, as counted against `partial_bytes_max`."""
-        self._pieces: list[Buffer] = []
+        self._pieces: list[bytes] = []
         self._whole = bytearray()
 
     def add(self, payload: Buffer, overhead_bytes: int) -> None:
         """Add the payload of the next frame."""
         self.size += len(payload)
         self.cost += len(payload) + overhead_bytes
-        self._pieces.append(payload)
+        # A view would keep the whole chunk of its read, which may be 64 times larger.
+        self._pieces.append(bytes(payload))
         if len(self._pieces) == _PIECES_MAX:
             self._whole += b"".join(self._pieces)
             self._pieces.clear()

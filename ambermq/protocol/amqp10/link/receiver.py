@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from ambermq.protocol.amqp10.errors import LinkFault
 from ambermq.protocol.amqp10.events import CreditChanged, TransferRun
-from ambermq.protocol.amqp10.link.link import Link
+from ambermq.protocol.amqp10.link.link import BLOCKED, Link
 from ambermq.protocol.amqp10.link.partial_delivery import PartialDelivery
 from ambermq.protocol.amqp10.performatives.classes import Transfer
 from ambermq.protocol.amqp10.serial_number import MASK, distance
 from ambermq.protocol.amqp10.spec import AmqpCondition, LinkCondition, ReceiverSettleMode, SenderSettleMode
 from ambermq.protocol.amqp10.state_tables import LinkState
 from ambermq.protocol.amqp10.types.decode import Buffer
+from ambermq.protocol.amqp10.types.values import Symbol
 
 __all__ = ["Receiver"]
 
@@ -37,6 +38,11 @@ class Receiver(Link):
         self.credit = max(credit, self.credit)
         self.drain = drain
         self.session.send_flow(self, drain=drain)
+
+    def tell_blocked(self, reason: str) -> None:
+        """Send the peer a flow with the reason for which it is held back; an empty one says that this is over."""
+        if self.state is LinkState.ATTACHED:
+            self.session.send_flow(self, properties={BLOCKED: Symbol(reason) if reason else None})
 
     def flow_fields(self) -> tuple[int | None, int, int]:
         """See Link."""
@@ -79,15 +85,16 @@ class Receiver(Link):
             raise LinkFault(LinkCondition.MESSAGE_SIZE_EXCEEDED, f"more than {self._size_max} bytes in a message")
         if transfer.more:
             return False
-        self.drop_partial()
+        self.drop_partial(is_complete=True)
         self._deliver(partial, payload if is_whole else partial.join())
         return is_whole
 
-    def drop_partial(self) -> None:
-        """Drop the partial delivery."""
-        if self.partial is not None:
-            self.session.connection.partial_bytes -= self.partial.cost
-            self.partial = None
+    def drop_partial(self, *, is_complete: bool = False) -> None:
+        """Drop the partial delivery, which is complete, aborted, or ends with the link."""
+        partial, self.partial = self.partial, None
+        if partial is not None:
+            self.session.connection.partial_bytes -= partial.cost
+            self.session.end_delivery(partial.cost, is_complete=is_complete)
 
     @property
     def _size_max(self) -> int:
@@ -128,10 +135,13 @@ class Receiver(Link):
         """Add the payload of a frame to a partial delivery."""
         connection = self.session.connection
         limits = connection.limits
-        before = partial.cost if self.partial is partial else 0
+        if self.partial is None:
+            self.session.begin_delivery()
+        before = partial.cost
         self.partial = partial
         partial.add(payload, limits.piece_overhead_bytes)
         connection.partial_bytes += partial.cost - before
+        connection.memory.change(partial.cost - before)
         if connection.partial_bytes > limits.partial_bytes_max:
             raise LinkFault(
                 AmqpCondition.RESOURCE_LIMIT_EXCEEDED,

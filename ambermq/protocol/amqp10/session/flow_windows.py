@@ -1,6 +1,7 @@
 """The windows of a session: how many transfer frames each end may still send (transport, 2.5.6).
 
 Rule 1. Our window is renewed when half of it is used. It promises no more frames than deliveries may become unsettled.
+        A paused window is closed as soon as no delivery is unfinished.
 Rule 2. A closed window takes no frames back: frames that the peer may have sent already are accepted.
 """
 
@@ -24,6 +25,7 @@ class FlowWindows:
         "next_incoming_id",
         "next_outgoing_id",
         "remote",
+        "unfinished",
     )
 
     def __init__(self, frames_max: int, first_outgoing_id: int) -> None:
@@ -34,6 +36,8 @@ class FlowWindows:
         self.low = frames_max // 2
         """Half of the window: a new window is due when no more frames are left."""
         self.is_paused = False
+        self.unfinished = 0
+        """The deliveries whose first frames have arrived: they may be completed while the window is paused."""
         self.next_incoming_id: int | None = None
         """None before the peer's begin."""
         self.initial_outgoing_id = first_outgoing_id
@@ -54,7 +58,7 @@ class FlowWindows:
 
     def incoming(self, room: int) -> int:
         """Return a new incoming window, and count on it. `room` is how many deliveries may become unsettled."""
-        if self.is_paused:
+        if self.is_paused and not self.unfinished:
             return 0
         window = max(min(self._frames_max, room), 0)
         self.left = max(self.left, window)
@@ -62,7 +66,8 @@ class FlowWindows:
 
     def is_due(self, room: int) -> bool:
         """Return whether a new incoming window is worth a flow."""
-        return not self.is_paused and self.left <= self.low and min(self._frames_max, room) > self.left
+        is_closed = self.is_paused and not self.unfinished
+        return not is_closed and self.left <= self.low and min(self._frames_max, room) > self.left
 
     def receive_flow(self, next_incoming_id: int | None, incoming_window: int) -> None:
         """Set our remaining frames by the peer's flow."""

@@ -87,6 +87,7 @@ class LinkRegistry:
         self._session.release(link)
         del self._local[link.handle]
         self._count_out(1)
+        self._session.connection.memory.change(-link.memory_bytes)
 
     def forget_name(self, link: Link) -> None:
         """Drop the name of a link: the next attach of this name is another link."""
@@ -96,11 +97,15 @@ class LinkRegistry:
 
     def end(self) -> None:
         """Detach all links, because the session ends. `all` still returns them."""
+        memory_bytes = 0
         for link in self._local.values():
             self.forget_name(link)
             link.drop_partial()
             link.shape = None
             link.state = LinkState.DETACHED
+            memory_bytes += link.memory_bytes
+            link.memory_bytes = 0
+        self._session.connection.memory.change(-memory_bytes)
         self.by_handle = {}
         self._count_out(self._counted)
 

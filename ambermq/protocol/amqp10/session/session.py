@@ -18,6 +18,7 @@ from ambermq.protocol.amqp10.framing.frame_templates import write_flow
 from ambermq.protocol.amqp10.link.link import Link
 from ambermq.protocol.amqp10.link.receiver import Receiver
 from ambermq.protocol.amqp10.link.sender import Sender
+from ambermq.protocol.amqp10.memory_budget import UNSETTLED_BYTES
 from ambermq.protocol.amqp10.performatives.base import Composite
 from ambermq.protocol.amqp10.performatives.classes import (
     Attach,
@@ -56,6 +57,7 @@ class Session:
         "_is_reopened",
         "_links",
         "_waiting",
+        "_waiting_bytes",
         "channel",
         "connection",
         "dispositions",
@@ -100,6 +102,7 @@ class Session:
         """Whether a received delivery has receiver-settle-mode second."""
         self._waiting: deque[tuple[Link, Buffer, Buffer]] | None = None
         """The transfers that wait for the peer's window; while there are any, no other transfer is sent."""
+        self._waiting_bytes = 0
         self._is_reopened = False
 
     # Calls of the owner
@@ -167,7 +170,7 @@ class Session:
             self.settlements.add(run, state, settled=True, role=Role.SENDER)
 
     def pause(self) -> None:
-        """Close the incoming window; transfers in flight still arrive."""
+        """Close the incoming window, at once or when no delivery is unfinished; transfers in flight still arrive."""
         if not self.windows.is_paused:
             self.windows.is_paused = True
             self.send_flow()
@@ -194,7 +197,9 @@ class Session:
         if self.state in (SessionState.MAPPED, SessionState.BEGIN_SENT):
             self.connection.send(self.channel, performative)
 
-    def send_flow(self, link: Link | None = None, *, drain: bool = False) -> None:
+    def send_flow(
+        self, link: Link | None = None, *, drain: bool = False, properties: dict[Any, Any] | None = None
+    ) -> None:
         """Write a flow with both windows, and with the state of `link` if it is given."""
         if self.state not in (SessionState.MAPPED, SessionState.BEGIN_SENT):
             return
@@ -204,6 +209,7 @@ class Session:
             incoming_window=windows.incoming(self._room),
             next_outgoing_id=windows.next_outgoing_id,
             outgoing_window=OUTGOING_WINDOW,
+            properties=properties,
         )
         if link is not None:
             flow.handle = link.handle
@@ -211,12 +217,25 @@ class Session:
             flow.drain = drain
         self.connection.output.add(write_flow(self.channel, flow))
 
+    def begin_delivery(self) -> None:
+        """Count a delivery of several frames that begins."""
+        self.windows.unfinished += 1
+        self.connection.memory.begin_delivery()
+
+    def end_delivery(self, size: int, *, is_complete: bool) -> None:
+        """Count a delivery of several frames that has ended; it held `size` bytes."""
+        self.windows.unfinished -= 1
+        self.connection.memory.end_delivery(size, is_complete=is_complete)
+        if self.windows.is_paused and not self.windows.unfinished:
+            self.send_flow()
+
     def send_or_wait(self, link: Link, head: bytes, payload: Buffer) -> None:
         """Write one transfer, now or when the peer's window opens."""
         if self._waiting or self.windows.remote <= 0:
             if self._waiting is None:
                 self._waiting = deque()
             self._waiting.append((link, head, payload))
+            self._waiting_bytes += len(payload)
             return
         self._send_transfer(head, payload)
 
@@ -234,6 +253,7 @@ class Session:
         link.shape = None
         if self._waiting:
             self._waiting = deque(entry for entry in self._waiting if entry[0] is not link)
+            self._waiting_bytes = sum(len(payload) for _, _, payload in self._waiting)
 
     def flush(self) -> None:
         """Write the output that is delayed to the end of the tick: settlements, and a due window."""
@@ -243,6 +263,10 @@ class Session:
             self.send_flow()
 
     # Calls of the connection
+
+    def surveyed_bytes(self) -> int:
+        """Return an estimate of the memory of unsettled deliveries and of waiting transfers."""
+        return (self.sent.count + self.received.count) * UNSETTLED_BYTES + self._waiting_bytes
 
     def begin(self, remote_channel: int | None = None) -> None:
         """Write our begin; with `remote_channel` it answers the peer's."""
@@ -354,6 +378,7 @@ class Session:
         """Send the waiting transfers; if the window is still open, the senders get CreditChanged."""
         while self._waiting and self.windows.remote > 0:
             _, head, payload = self._waiting.popleft()
+            self._waiting_bytes -= len(payload)
             self._send_transfer(head, payload)
         if not self._waiting and not self._is_reopened:
             self._is_reopened = True
@@ -363,7 +388,7 @@ class Session:
         """Drop all deliveries and detach the links; `links` still returns them."""
         self.connection.recogniser = None
         self.settlements.drop()
-        self._waiting = None
+        self._waiting, self._waiting_bytes = None, 0
         self.sent = DeliveryRing()
         self.received = DeliveryRing()
         self._links.end()

@@ -81,6 +81,13 @@ class ConsumerLink:
         self.link.accept(source=self.terms.source_of(ready), target=self.terms.target)
 
     @property
+    def backlog_bytes(self) -> int:
+        """The size of the deliveries in the backlog."""
+        if not self._backlog:
+            return 0
+        return sum(sum(map(len, payloads)) for _, payloads, _ in self._backlog)
+
+    @property
     def is_starved(self) -> bool:
         """Return whether the engine has no credit although the link can take deliveries."""
         return self.granted <= 0 < self.link.sendable

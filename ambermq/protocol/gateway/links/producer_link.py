@@ -33,7 +33,7 @@ class ProducerLink:
     """One producer of the engine, and its link."""
 
     __slots__ = (
-        *("_recogniser", "_credit_low"),
+        *("_blocked", "_credit_low", "_recogniser"),
         *("is_open", "limits", "link", "peer", "producer", "terms", "unfinished"),
     )
 
@@ -50,6 +50,8 @@ class ProducerLink:
         """The received messages whose outcome is not sent."""
         self._credit_low = limits.credit_max - limits.credit_max // 2
         """No credit is granted while more than this is left."""
+        self._blocked = ""
+        """The reason that the peer was told last; empty if it is not held back."""
         self.is_open = True
         self._recogniser: MessageRecogniser | None = None
         """Recognises messages like the last decoded one; None without one, or if it cannot be learned."""
@@ -133,6 +135,12 @@ class ProducerLink:
         self.unfinished -= done.count
         if self.link.credit <= self._credit_low:
             self.top_up()
+
+    def tell_blocked(self, reason: str) -> None:
+        """Tell the peer why it is held back; an empty reason says that this is over."""
+        if reason != self._blocked:
+            self._blocked = reason
+            self.link.tell_blocked(reason)
 
     def top_up(self) -> None:
         """Grant credit up to the limit less the unfinished messages, if half of it is used."""

@@ -114,6 +114,7 @@ class ManagementNode:
     def _take(self, link: ReceiverEndpoint, delivery_id: int, message: Message) -> None:
         properties = message.properties or Properties()
         request = _Request(self._peer, link, delivery_id, str(properties.reply_to or ""))
+        self.links.pending += 1
         try:
             request.correlation_id = _correlation_id(properties)
             self._carry_out(request, _application_properties(message), _body(message))
@@ -159,6 +160,7 @@ class ManagementNode:
     def _answer(
         self, request: _Request, status: int, description: str, body: Mapping[str, Any], *, condition: str = ""
     ) -> None:
+        self.links.pending -= 1
         self.links.settle(request.link, request.delivery_id)
         result: dict[str, Any] = {"statusCode": status, "statusDescription": _cut(description)}
         if condition:

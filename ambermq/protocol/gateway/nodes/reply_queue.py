@@ -37,6 +37,11 @@ class ReplyQueue:
         """Whether no answer waits."""
         return not self._bytes
 
+    @property
+    def size(self) -> int:
+        """The size of all backlogs, in bytes."""
+        return self._bytes
+
     def attach(self, link: Sender) -> None:
         """Add the backlog of a link."""
         self._by_link[link] = deque()

@@ -23,13 +23,15 @@ __all__ = ["REQUEST_BYTES_MAX", "RequestResponse", "target_of"]
 
 REQUEST_BYTES_MAX: Final = 64 * 1024
 """A larger request ends its link."""
+_REQUEST_BYTES: Final = 8 * 1024
+"""An estimate of the memory of a decoded request."""
 
 
 @final
 class RequestResponse:
     """The links to one node: those for requests, and those for answers, by the reply-to of requests."""
 
-    __slots__ = ("_address", "_answers", "_credit", "_replies", "_requests")
+    __slots__ = ("_address", "_answers", "_credit", "_replies", "_requests", "pending")
 
     def __init__(self, address: str, *, credit: int) -> None:
         """Create the links of the node at `address`, with at most `credit` requests in flight on each link."""
@@ -38,6 +40,8 @@ class RequestResponse:
         self._requests: dict[ReceiverEndpoint, None] = {}
         self._replies: dict[str, Sender] = {}
         self._answers = ReplyQueue()
+        self.pending = 0
+        """The requests whose answer is not there."""
 
     def attach_requests(self, link: ReceiverEndpoint) -> None:
         """Accept a link for requests."""
@@ -52,6 +56,11 @@ class RequestResponse:
         link.accept(source, target_of(link))
         self._replies.update(dict.fromkeys(names, link))
         self._answers.attach(link)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """The size of the answers that wait for credit, and an estimate of the requests that wait for their answer."""
+        return self._answers.size + self.pending * _REQUEST_BYTES
 
     def has_request_link(self, session: SessionEndpoint) -> bool:
         """Return whether a session has a link for requests."""

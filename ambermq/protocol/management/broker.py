@@ -1,0 +1,43 @@
+"""The broker at the `$management` node: the type `org.ambermq.broker`, and the operation GET-LIMITS.
+
+Rule 1. READ returns the figures that the gateway has (`Gateway.figures`): the server and the virtual host add theirs
+        there. A figure without a source is left out.
+Rule 2. A command that tries a change of wiring in memory reads the limits first. So it refuses only what the broker
+        refuses.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ambermq.engine.commands import Command, Inspect
+
+__all__ = ["BROKER_ATTRIBUTES", "BROKER_OPERATIONS", "BROKER_TYPE", "GET_LIMITS", "LIMITS", "limits"]
+
+BROKER_TYPE: Final = "org.ambermq.broker"
+BROKER_ATTRIBUTES: Final = ("memory_bytes", "memory_bytes_max", "memory_closed", "memory_is_low")
+"""The names of the figures."""
+GET_LIMITS: Final = "GET-LIMITS"
+LIMITS: Final = (
+    "argument_bytes_max",
+    "attachments_max",
+    "chain_muxers_max",
+    "conditions_max",
+    "muxers_max",
+    "name_bytes_max",
+    "queues_max",
+)
+"""The names of the limits, which are fields of EngineConfig."""
+
+
+def limits(request: Any, _asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
+    """Return the command of a request."""
+    config = request.peer.gateway.engine.config
+    return Inspect(request, lambda _state: {name: getattr(config, name) for name in LIMITS})
+
+
+def _read(request: Any, _properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
+    figures = request.peer.gateway.figures
+    return Inspect(request, lambda _state: {name: figures[name]() for name in BROKER_ATTRIBUTES if name in figures})
+
+
+BROKER_OPERATIONS: Final = {"READ": _read}
