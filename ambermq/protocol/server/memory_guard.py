@@ -85,7 +85,7 @@ class MemoryGuard:
         self._is_surveying = False
         self._is_timed = False
         self._is_tight = False
-        self._logged_ms = {"warning": -_LOG_MS, "info": -_LOG_MS}
+        self._logged_ms: dict[str, int] = {}
 
     def survey_soon(self) -> None:
         """Survey all connections, in parts."""
@@ -176,9 +176,9 @@ class MemoryGuard:
             self.check()
 
     def _log(self, level: str, event: str, now_ms: int, **values: object) -> None:
-        """Log a line, at most one of its level in a second."""
-        if now_ms - self._logged_ms[level] >= _LOG_MS:
-            self._logged_ms[level] = now_ms
+        """Log a line, at most one of its kind in a second."""
+        if now_ms - self._logged_ms.get(event, -_LOG_MS) >= _LOG_MS:
+            self._logged_ms[event] = now_ms
             held_bytes, bytes_max = self.budget.held_bytes, self.budget.bytes_max
             line = {"reason": "memory", "held_bytes": held_bytes, "memory_bytes_max": bytes_max, **values}
             getattr(structlog.get_logger(), level)(event, **line)
