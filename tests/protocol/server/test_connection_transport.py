@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.framing.frame_reader import ReadBuffer
 from ambermq.protocol.amqp10.limits import ConnectionLimits
+from ambermq.protocol.amqp10.memory_budget import MemoryAccount, MemoryBudget
 from ambermq.protocol.server.connection_transport import ConnectionTransport
 from ambermq.protocol.server_limits import ServerLimits
 
@@ -79,3 +81,23 @@ def test_a_pause_extends_no_deadline_beyond_its_own_time() -> None:
     assert not connection.is_ended
     connection.poll(STALL_MS + 1000)
     assert connection.is_ended
+
+
+def test_a_failed_allocation_ends_one_connection() -> None:
+    """The connection is cut, and gives back what it held; no exception reaches the event loop."""
+    transport, budget = _Transport(), MemoryBudget(1000)
+    socket = accepted(transport)
+
+    def receive(_data: memoryview, _now_ms: int) -> bool:
+        raise MemoryError
+
+    memory = MemoryAccount(budget)
+    memory.change(500)
+    connection: Any = SimpleNamespace(receive=receive, memory=memory)
+    socket.peer.connection = connection
+    server: Any = socket._server
+    server.read_buffer = ReadBuffer()
+    server.read_buffer.get_buffer()
+    socket.buffer_updated(8)
+    assert transport.is_cut
+    assert budget.held_bytes == 0

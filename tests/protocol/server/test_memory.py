@@ -171,7 +171,8 @@ def test_one_that_exceeds_the_budget_is_closed_at_once(start_broker: StartBroker
 
 def test_unread_output_counts(start_broker: StartBroker) -> None:
     """Receivers that do not read are closed before their output takes more than the budget."""
-    broker = start_broker("[server]\nmemory_bytes_max = 16777216\nmemory_stall_ms = 1000\noutput_high_bytes = 4194304\n")
+    limits = "memory_bytes_max = 16777216\nmemory_stall_ms = 1000\noutput_high_bytes = 4194304\n"
+    broker = start_broker(f"[server]\n{limits}")
     fill(broker.url, "big", count=800, size=100_000)
     before, wires = rss(broker), list[TcpWire]()
     for number in range(10):
