@@ -5,7 +5,7 @@ Rule 2. Bytes of a peer raise only AmqpError, and no memory is allocated for a s
 Rule 3. A peer's fault ends the scope that it belongs to: link, session or connection. A fault of ours is a LocalError.
 Rule 4. State machines are tables, (state, input) -> state; a missing entry is an error.
 
-Imports: protocol/amqp10/performatives.
+Imports: protocol/amqp10/performatives, protocol/amqp10/types.
 Imported by: every other package of protocol, tools.
-Names: Event, ConnectionLimits, AmqpError, LinkEndpoint, SessionEndpoint.
+Names: Event, ConnectionLimits, MemoryBudget, AmqpError, LinkEndpoint, SessionEndpoint.
 """

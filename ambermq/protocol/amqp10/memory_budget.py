@@ -73,14 +73,14 @@ class MemoryAccount:
         self._unfinished += 1
 
     def end_delivery(self, size: int, *, is_complete: bool) -> None:
-        """Give back the bytes of a delivery of several frames that has ended."""
+        """Uncount the bytes of a delivery of several frames that has ended."""
         self._unfinished -= 1
         self.change(-size)
         if is_complete:
             self._budget.completed_bytes += size
 
     def close(self) -> None:
-        """Give everything back, because the connection has ended."""
+        """Uncount everything, because the connection has ended."""
         self.change(-self.held_bytes)
         self._is_closed = True
 

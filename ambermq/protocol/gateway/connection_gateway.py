@@ -151,7 +151,7 @@ class ConnectionGateway:
                 producer_link.top_up()
 
     def tell_blocked(self, reason: str) -> None:
-        """Tell the producers of this connection why they are held back; an empty reason says that this is over."""
+        """Report to the producers of this connection why they are held back; an empty reason says that this is over."""
         for producer_link in self._producer_links.values():
             producer_link.tell_blocked(reason)
 

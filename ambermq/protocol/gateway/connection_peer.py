@@ -21,7 +21,7 @@ class ConnectionPeer(ConsumerPeer[ConsumerLink], ProducerPeer[ProducerLink], Pro
         """Close the sessions to transfers while little disk is left, or open them again."""
 
     def tell_blocked(self, reason: str) -> None:
-        """Tell the producers of this connection why they are held back; an empty reason says that this is over."""
+        """Report to the producers of this connection why they are held back; an empty reason says that this is over."""
 
     def stolen(self, link: LinkEndpoint) -> None:
         """End a link that another connection has attached anew."""

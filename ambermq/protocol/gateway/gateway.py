@@ -183,7 +183,7 @@ class Gateway:
             self.set_blocked(MEMORY if is_low else "")
 
     def set_blocked(self, reason: str) -> None:
-        """Tell all producers why they are held back; an empty reason says that this is over."""
+        """Report to all producers why they are held back; an empty reason says that this is over."""
         if reason == self.blocked:
             return
         self.blocked = reason

@@ -18,7 +18,7 @@ BYTES_A_MESSAGE_MAX: Final = 1
 
 
 def pump(rig: DiskRig, producer: int, consumer: int, runs: int) -> None:
-    """Let runs of messages through: published, delivered, accepted."""
+    """Publish, deliver and accept runs of messages."""
     for _ in range(runs):
         rig.loop.set_credit(consumer, RUN)
         effects = rig.do(rig.publish(producer, *[BODY] * RUN))

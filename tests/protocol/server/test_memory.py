@@ -15,6 +15,7 @@ import pytest
 from ambermq.protocol.amqp10.performatives.classes import Close, Disposition, Flow, Transfer
 from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.tools.broker.child_broker import ChildBroker
+from tests.interop.proton_peer import Manager, ProtonPeer
 from tests.protocol.server.test_server import RECEIVER, StartBroker, fill, start_broker, still_serves
 from tests.protocol.tcp import TcpWire, deadline
 
@@ -227,3 +228,16 @@ def test_a_small_address_space_is_enough(tmp_path: Path) -> None:
         process.terminate()
         assert process.wait(30) == 0
     assert "MemoryError" not in errors.read_text()
+
+
+def test_the_figures_are_shown(start_broker: StartBroker) -> None:
+    """READ of `org.ambermq.broker` names what is held, the bound, and whether senders are held back."""
+    broker = start_broker("[server]\nmemory_bytes_max = 20000000\n")
+    with TcpWire.begun(broker.url, container="one") as wire:
+        before = Manager(ProtonPeer(broker.url)).ask("READ", type="org.ambermq.broker").body
+        hold(wire, 10)
+        after = Manager(ProtonPeer(broker.url)).ask("READ", type="org.ambermq.broker").body
+    assert before["memory_bytes_max"] == 20_000_000
+    assert before["memory_bytes"] < 200_000
+    assert 9_000_000 < after["memory_bytes"] < 11_000_000
+    assert (after["memory_is_low"], after["memory_closed"]) == (False, 0)

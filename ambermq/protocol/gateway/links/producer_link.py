@@ -137,7 +137,7 @@ class ProducerLink:
             self.top_up()
 
     def tell_blocked(self, reason: str) -> None:
-        """Tell the peer why it is held back; an empty reason says that this is over."""
+        """Report to the peer why it is held back; an empty reason says that this is over."""
         if reason != self._blocked:
             self._blocked = reason
             self.link.tell_blocked(reason)
