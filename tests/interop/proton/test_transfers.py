@@ -169,11 +169,25 @@ def test_a_message_over_the_limit_ends_its_link_only(peer: ProtonPeer, queue: st
     assert peer.receiver(queue).next().message.body == "goes on"
 
 
-def test_a_message_that_cannot_be_read_ends_its_link_only(peer: ProtonPeer, queue: str) -> None:
-    """Sections that do not decode: detach with amqp:decode-error, what was before them is there."""
+@pytest.mark.parametrize("bad", [b"\x00\x53\x70\xc0\xff\x01", b"", b"\x00\x53\x75\xa0\x00more", b"\x00\x53\x75\x45"])
+def test_a_malformed_message_is_rejected(peer: ProtonPeer, queue: str, bad: bytes) -> None:
+    """Its outcome is rejected with amqp:decode-error; the link goes on, and the messages around it are there."""
     sender = peer.sender(queue)
+    first, refused, last = sender.send("good", bad, "too")
+    assert (first.remote_state, last.remote_state) == (Delivery.ACCEPTED, Delivery.ACCEPTED)
+    assert refused.remote_state == Delivery.REJECTED
+    assert refused.remote.condition.name == "amqp:decode-error"
+    receiver = peer.receiver(queue)
+    assert [receiver.next().message.body for _ in range(2)] == ["good", "too"]
+
+
+def test_a_settled_malformed_message_ends_its_link_only(peer: ProtonPeer, queue: str) -> None:
+    """Without an outcome its error is that of the detach; what was before it is there."""
+    sender = peer.sender(queue, options=AtMostOnce())
+    sender.put(Message("good"), settled=True)
+    sender.put(b"\x00\x53\x75\xa0\x00more", settled=True)
     with pytest.raises(proton.utils.LinkDetached) as caught:
-        sender.send("good", b"\x00\x53\x70\xc0\xff\x01")
+        peer.wait(lambda: False, "the detach")
     assert caught.value.condition == "amqp:decode-error"
     assert peer.receiver(queue).next().message.body == "good"
 

@@ -84,6 +84,8 @@ def decode_message(payload: Buffer) -> Message:
     scanner = SectionScanner(payload)
     message = Message(body=())
     body: list[BodySection] = []
+    if not len(payload):
+        raise DecodeError("the message has no section")
     while code := scanner.next_code():
         position, start, stop = scanner.position, scanner.value_start, scanner.skip()
         if code in _COMPOSITES:

@@ -1,14 +1,16 @@
 """The outline of a message, which the engine needs to store it: durable, the hash of its id, delivery annotations.
 
-    header | delivery annotations | message annotations | properties: list, its size, code of message-id | message-id
-    the head: equal bytes mean the same outline                                                          | hashed
+    header | annotations | properties: list, its size, code of message-id | message-id | properties | … | body: its size
+    the head: equal bytes mean the same outline                           | hashed     | the tail, up to the last size
 
-Rule 1. `read_outline` scans a message in any encoding. It reads the sections up to the properties, and the first field
-        of header and properties. So the first frames of a large message are enough.
-Rule 2. For any bytes the result is that of the codec, or a DecodeError if the codec raises one. A property test
-        compares the two.
-Rule 3. The head of a message decides its outline, except for the message-id. A message with the same head that is long
-        enough for its properties has the same outline. message_recogniser.py uses this.
+Rule 1. `read_outline` scans a whole message in any encoding. It decodes the first field of header and properties. Of
+        all else it reads the structure: order, outer types and sizes of the sections. A message without a section is
+        a DecodeError; one without a body is accepted, since some clients omit it.
+Rule 2. For any bytes the result is that of the codec, or a DecodeError if the codec raises one for the structure. A
+        property test compares the two.
+Rule 3. The head of a message decides its outline, except for the message-id and the structure behind it. Equal bytes
+        up to the last size, but for the id, and an equal size of the message, decide both. message_recogniser.py uses
+        this.
 Rule 4. The hash of a message-id depends on its type and value, not on its encoding:
 
     crc32("s" utf-8 | "b" bytes | "u" 16 bytes | "l" 8 bytes, big endian), 1 if that is 0; 0 if there is no id
@@ -20,7 +22,7 @@ from uuid import UUID
 from zlib import crc32
 
 from ambermq.protocol.amqp10.errors import DecodeError
-from ambermq.protocol.amqp10.message.sections import Section, read_descriptor, section_end
+from ambermq.protocol.amqp10.message.sections import Section, check_sections, read_descriptor, section_end
 from ambermq.protocol.amqp10.types.decode import Buffer
 
 __all__ = ["IdPlace", "Outline", "message_id_hash", "read_outline"]
@@ -48,8 +50,14 @@ class Outline(NamedTuple):
     id_place: IdPlace | None
     head_bytes: int
     """The number of first bytes that decide everything except the id; 0 if the message ends before they do."""
-    size_min: int
-    """The size of the message up to the end of its properties: a shorter message with this head is cut off."""
+    tail_start: int
+    """The end of the properties; without them the start of the section after the head."""
+    tail_after: int
+    """The code of the section before `tail_start`; 0 at the beginning."""
+    size_start: int
+    """The position of the size of the last section; `fixed_end` if it has none."""
+    fixed_end: int
+    """The position of the contents of the last section: what follows has no structure that matters."""
 
 
 def message_id_hash(message_id: int | UUID | bytes | str | None) -> int:
@@ -68,28 +76,48 @@ def message_id_hash(message_id: int | UUID | bytes | str | None) -> int:
 
 
 def read_outline(payload: Buffer) -> Outline:
-    """Return the outline of a message, or of its first frames.
+    """Return the outline of a message.
 
-    Raises DecodeError if the sections up to the properties, or the first fields of header and properties, are bad.
+    Raises DecodeError if the structure of a section, or the first field of header or properties, is bad.
     """
     end = len(payload)
     position = code = 0
     is_durable = False
     annotations: tuple[int, int] | None = None
+    if not end:
+        raise DecodeError("the message has no section")
     while position < end:
+        previous = code
         code, start = read_descriptor(payload, position, end, code)
         if code > Section.PROPERTIES:
-            return Outline(is_durable, 0, annotations, None, start, start)
+            size_place = _last_size(payload, check_sections(payload, position, previous))
+            return Outline(is_durable, 0, annotations, None, start, position, previous, *size_place)
         stop = section_end(payload, start, end, code)
         if code == Section.PROPERTIES:
             place, head_bytes = _id_place(payload, start, stop)
-            return Outline(is_durable, _hash_at(payload, place), annotations, place, head_bytes, stop)
+            id_hash = _hash_at(payload, place)
+            last = check_sections(payload, stop, code)
+            size_place = _last_size(payload, last) if last > stop else (stop, stop)
+            return Outline(is_durable, id_hash, annotations, place, head_bytes, stop, code, *size_place)
         if code == Section.HEADER:
             is_durable = _is_durable(payload, start, stop)
         elif code == Section.DELIVERY_ANNOTATIONS:
             annotations = position, stop
         position = stop
-    return Outline(is_durable, 0, annotations, None, 0, end)
+    return Outline(is_durable, 0, annotations, None, 0, end, code, end, end)
+
+
+def _last_size(payload: Buffer, start: int) -> tuple[int, int]:
+    """Return start and end of the size of the last value of a message, at `start`; both are equal without a size."""
+    match payload[start] >> 4:
+        case 0xA | 0xC | 0xE:
+            return start + 1, start + 2
+        case 0xB | 0xD | 0xF:
+            return start + 1, start + 5
+        case 0:
+            return len(payload), len(payload)
+        case _:
+            return start + 1, start + 1
 
 
 def _is_durable(payload: Buffer, start: int, stop: int) -> bool:

@@ -12,7 +12,7 @@ from ambermq.protocol.amqp10.message.sections import Section, SectionScanner
 from ambermq.protocol.amqp10.performatives.classes import Header
 from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.amqp10.types.encode import encode
-from ambermq.protocol.amqp10.types.values import Described, Symbol, ULong
+from ambermq.protocol.amqp10.types.values import Symbol, ULong
 
 __all__ = ["with_header", "without_delivery_annotations"]
 
@@ -35,14 +35,27 @@ def with_header(payload: Buffer, *, delivery_count: int, annotations: Mapping[An
         if not isinstance(known, dict):
             raise DecodeError("message annotations have a key that is neither a symbol nor an ulong")
         merged = known | {key if isinstance(key, ULong) else Symbol(key): value for key, value in annotations.items()}
-        parts.append(encode(Described(ULong(Section.MESSAGE_ANNOTATIONS), merged)))
+        parts.append(_message_annotations(merged))
     elif span := scanner.span(Section.MESSAGE_ANNOTATIONS):
         parts.append(payload[slice(*span)])
     parts.append(payload[bare_start:])
     return b"".join(parts)
 
 
+def _message_annotations(annotations: Mapping[Any, Any]) -> bytes:
+    """Return the section of annotations. Each value may nest as deep as in the outcome or message that it is from."""
+    count = 2 * len(annotations)
+    contents = b"".join(encode(item) for pair in annotations.items() for item in pair)
+    head = bytes((0, 0x53, Section.MESSAGE_ANNOTATIONS))
+    if len(contents) < 255 and count < 256:
+        return head + bytes((0xC1, len(contents) + 1, count)) + contents
+    return head + b"\xd1" + (len(contents) + 4).to_bytes(4) + count.to_bytes(4) + contents
+
+
 def without_delivery_annotations(payload: Buffer, span: tuple[int, int]) -> bytes:
-    """Return the message without its delivery annotations, which `span` gives by start and end."""
+    """Return the message without its delivery annotations, which `span` gives by start and end.
+
+    If nothing else is left, return an empty header: a message of no bytes is malformed.
+    """
     start, stop = span
-    return bytes(payload[:start]) + bytes(payload[stop:])
+    return bytes(payload[:start]) + bytes(payload[stop:]) or Header().encode()

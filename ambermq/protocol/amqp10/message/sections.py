@@ -8,6 +8,8 @@ Rule 2. Order and number of sections are those of the specification; anything el
         accepted if no footer follows: some clients omit an empty one.
 Rule 3. The scanner reads only as far as its caller asks. Later bytes may be missing, or not be a section.
 Rule 4. For any bytes the result is that of the codec, or a DecodeError if the codec raises one.
+Rule 5. `check_sections` reads to the end. It accepts structure: descriptors, outer types and sizes, not the contents
+        of a section. So its time depends on the number of sections, not on the size of a body.
 
 `SectionScanner` is for callers that read several sections or their values. publish_outline.py reads each published
 message once, with the functions of this module and without an object, for speed.
@@ -19,11 +21,17 @@ from typing import Any, Final
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties
 from ambermq.protocol.amqp10.performatives.read import decode_composite
-from ambermq.protocol.amqp10.spec import DESCRIPTORS
+from ambermq.protocol.amqp10.spec import DESCRIPTORS, PRIMITIVES
 from ambermq.protocol.amqp10.types.decode import Buffer, decode
 from ambermq.protocol.amqp10.types.values import Symbol, ULong
 
-__all__ = ["Section", "SectionScanner", "read_descriptor", "section_end"]
+__all__ = ["BODY_SECTIONS_MAX", "Section", "SectionScanner", "check_sections", "read_descriptor", "section_end"]
+
+BODY_SECTIONS_MAX: Final = 16_384
+"""The bound of the sections of a published message: each costs up to a microsecond of the event loop."""
+
+_DESCRIPTORS_MAX: Final = 1_024
+"""The bound of the descriptors around an amqp-value and inside each other; no known client decodes so many."""
 
 
 class Section:
@@ -108,8 +116,11 @@ def read_descriptor(payload: Buffer, position: int, end: int, previous: int) -> 
     """Return the code of the section at `position` and the position of its value. It follows the section `previous`."""
     if end - position < 3 or payload[position] != 0:
         raise DecodeError(f"no section begins at byte {position}")
-    if payload[position + 1] == 0x53:
+    form = payload[position + 1]
+    if form == 0x53:
         code, start = payload[position + 2], position + 3
+    elif form not in _DESCRIPTOR_FORMS:
+        raise DecodeError(f"the descriptor at byte {position} is not that of a section")
     else:
         descriptor, start = decode(payload, position + 1, end)
         code = _CODES.get(descriptor, 0) if isinstance(descriptor, ULong | Symbol) else 0
@@ -118,6 +129,22 @@ def read_descriptor(payload: Buffer, position: int, end: int, previous: int) -> 
             raise DecodeError(f"the descriptor at byte {position} is not that of a section")
         raise DecodeError(f"section 0x{code:02x} at byte {position} cannot follow 0x{previous:02x}")
     return code, start
+
+
+def check_sections(payload: Buffer, position: int, previous: int) -> int:
+    """Scan the sections from `position`, after the section `previous`, to the end of the message.
+
+    Return the position of the value of the last one. Raises DecodeError if the structure is bad.
+    """
+    end, start = len(payload), position
+    for _ in range(BODY_SECTIONS_MAX):
+        if position >= end:
+            return start
+        previous, start = read_descriptor(payload, position, end, previous)
+        position = section_end(payload, start, end, previous)
+    if position < end:
+        raise DecodeError(f"the message has more than {BODY_SECTIONS_MAX} sections")
+    return start
 
 
 def section_end(payload: Buffer, position: int, end: int, section: int) -> int:
@@ -142,6 +169,7 @@ def section_end(payload: Buffer, position: int, end: int, section: int) -> int:
 def _skip_value(payload: Buffer, position: int, end: int) -> int:
     """Return the end of any value: its descriptors, each of them a value, and then the value."""
     pending = 1
+    descriptors = 0
     while pending:
         if position >= end:
             raise DecodeError(f"a value is cut off at byte {end}")
@@ -149,6 +177,11 @@ def _skip_value(payload: Buffer, position: int, end: int) -> int:
         if code == 0:
             pending += 1  # a descriptor and the described value, instead of one value
             position += 1
+            descriptors += 1
+            if descriptors > _DESCRIPTORS_MAX:
+                raise DecodeError(f"a value has more than {_DESCRIPTORS_MAX} descriptors")
+        elif code not in _FORMAT_CODES:
+            raise DecodeError(f"0x{code:02x} at byte {position} is not a format code")
         else:
             position = _skip_plain(payload, position, code)
             pending -= 1
@@ -173,6 +206,9 @@ def _skip_plain(payload: Buffer, position: int, code: int) -> int:
 _unpack_u32: Final = Struct(">I").unpack_from
 
 _AMQP_VALUE: Final = Section.AMQP_VALUE
+_FORMAT_CODES: Final = frozenset(encoding.code for encodings in PRIMITIVES.values() for encoding in encodings)
+_DESCRIPTOR_FORMS: Final = frozenset((0x80, 0xA3, 0xB3))
+"""Format codes of descriptors of sections, beside the small ulong."""
 _COMPOSITES: Final = frozenset((Section.HEADER, Section.PROPERTIES))
 _LISTS: Final = frozenset((0x45, 0xC0, 0xD0))
 _MAPS: Final = frozenset((0xC1, 0xD1))

@@ -3,7 +3,8 @@
 Rule 1. Credit paces a sender: it is topped up when half is used, by the messages that became durable. The server has
         the hard limit.
 Rule 2. The bare message is stored byte for byte. Delivery annotations are for the broker alone, and are removed.
-Rule 3. A message that cannot be decoded ends the link with amqp:decode-error; those before it are published.
+Rule 3. A malformed message is rejected with amqp:decode-error; its run goes on. A settled one has no outcome, so it
+        ends the link with that error; those before it are published.
 Rule 4. A run of messages like the last decoded one is published without decoding (message_recogniser.py).
 """
 
@@ -17,9 +18,11 @@ from ambermq.protocol.amqp10.link.receiver import Receiver
 from ambermq.protocol.amqp10.message.message_recogniser import MessageRecogniser, learn_message
 from ambermq.protocol.amqp10.message.publish_outline import read_outline
 from ambermq.protocol.amqp10.message.redelivery import without_delivery_annotations
+from ambermq.protocol.amqp10.performatives.classes import Error, Rejected
 from ambermq.protocol.amqp10.serial_number import MASK
 from ambermq.protocol.amqp10.spec import AmqpCondition, ReceiverSettleMode
 from ambermq.protocol.amqp10.types.decode import Buffer
+from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.gateway.links.attach_terms import ProducingTerms
 from ambermq.protocol.gateway.links.link_peer import ProducerPeer
 from ambermq.protocol.gateway.links.outcome_mapping import STATES, rejected_state
@@ -68,8 +71,9 @@ class ProducerLink:
     def publish(self, run: TransferRun) -> None:
         """Submit the commands for a run of messages: one ends where durability changes, and where it is full.
 
-        Raises DecodeError for the first message that cannot be decoded, after the commands for those before it. Raises
-        LinkFault for a message format other than 0, which a delivery could not report to its receiver.
+        Malformed messages are rejected. If the run is settled, raises DecodeError for the first one, after the commands
+        for those before it. Raises LinkFault for a message format other than 0, which a delivery could not report to
+        its receiver.
         """
         if run.message_format:
             raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, f"message-format {run.message_format:#x}, expected 0")
@@ -87,30 +91,47 @@ class ProducerLink:
 
     def _publish_each(self, run: TransferRun) -> None:
         """Submit the commands for a run whose messages are decoded one by one."""
-        submit = self.peer.gateway.engine.publish
         bodies: list[Buffer] = []
         hashes: list[int] = []
         size, is_durable, first_id = 0, False, run.first_id
-        fault: DecodeError | None = None
         bytes_max = self.limits.run_bytes_max
-        for payload in run.payloads:
+        for index, payload in enumerate(run.payloads):
             try:
                 body, durable, id_hash = self._read(payload)
             except DecodeError as error:
-                fault = error
-                break
+                self._submit(run, first_id, bodies, hashes, is_durable=is_durable)
+                self._reject(run, (run.first_id + index) & MASK, error)
+                first_id = (run.first_id + index + 1) & MASK
+                bodies, hashes, size = [], [], 0
+                continue
             if bodies and (durable is not is_durable or size + len(payload) > bytes_max):
-                submit(Publish(self, self.producer, first_id, bodies, hashes, size, is_durable, run.settled))
+                self._submit(run, first_id, bodies, hashes, is_durable=is_durable)
                 first_id = (first_id + len(bodies)) & MASK
                 bodies, hashes, size = [], [], 0
             is_durable = durable
             bodies.append(body)
             hashes.append(id_hash)
             size += len(body)
+        self._submit(run, first_id, bodies, hashes, is_durable=is_durable)
+
+    def _submit(
+        self, run: TransferRun, first_id: int, bodies: list[Buffer], hashes: list[int], *, is_durable: bool
+    ) -> None:
+        """Submit the command for messages of a run, unless there are none."""
         if bodies:
-            submit(Publish(self, self.producer, first_id, bodies, hashes, size, is_durable, run.settled))
-        if fault is not None:
-            raise fault
+            size = sum(map(len, bodies))
+            publish = Publish(self, self.producer, first_id, bodies, hashes, size, is_durable, run.settled)
+            self.peer.gateway.engine.publish(publish)
+
+    def _reject(self, run: TransferRun, delivery_id: int, error: DecodeError) -> None:
+        """Reject a malformed message. Raises its error if the run is settled."""
+        if run.settled:
+            raise error
+        state = Rejected(error=Error(condition=Symbol(error.condition), description=error.description))
+        self.link.session.settle(delivery_id, 1, state)
+        self.unfinished -= 1
+        if self.link.credit <= self._credit_low:
+            self.top_up()
 
     def _read(self, payload: Buffer) -> tuple[Buffer, bool, int]:
         """Return a message as it is stored, whether it is durable, and the hash of its id. Raises DecodeError."""

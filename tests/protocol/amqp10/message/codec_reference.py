@@ -10,6 +10,7 @@ from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.message.message import AmqpSequence, AmqpValue, Data, Message
 from ambermq.protocol.amqp10.message.publish_outline import message_id_hash
 from ambermq.protocol.amqp10.performatives.read import decode_composite
+from ambermq.protocol.amqp10.spec import PRIMITIVES
 from ambermq.protocol.amqp10.types.decode import Buffer, Limits, decode
 from ambermq.protocol.amqp10.types.values import Described, Map, Symbol, ULong
 
@@ -39,6 +40,15 @@ _MAPS = {
     0x78: "footer",
 }
 _BODIES = {0x75: Data, 0x76: AmqpSequence, 0x77: AmqpValue}
+_ENCODINGS = {encoding.code: encoding for encodings in PRIMITIVES.values() for encoding in encodings}
+_ANY = frozenset((0, *_ENCODINGS))
+_CONSTRUCTORS = {
+    0x74: frozenset((0xC1, 0xD1)),
+    0x75: frozenset((0xA0, 0xB0)),
+    0x76: frozenset((0x45, 0xC0, 0xD0)),
+    0x77: _ANY,
+    0x78: frozenset((0xC1, 0xD1)),
+}
 _LIMITS = Limits(depth=33)
 """A section's own description is a level of nesting here, and none for the scanner."""
 
@@ -56,7 +66,10 @@ def reference_message(payload: Buffer) -> Message:
 
 
 def reference_outline(payload: Buffer) -> tuple[bool, int, bool]:
-    """Return durable, message-id's hash, and whether there are delivery annotations. Raises RefusedError."""
+    """Return durable, message-id's hash, and whether there are delivery annotations. Raises RefusedError.
+
+    The first field of header and properties is read, and of all else the structure, up to the end.
+    """
     try:
         return _outline(payload)
     except (DecodeError, IndexError) as failure:
@@ -65,6 +78,8 @@ def reference_outline(payload: Buffer) -> tuple[bool, int, bool]:
 
 def _message(payload: Buffer) -> Message:
     message, position, previous = Message(body=()), 0, 0
+    if not len(payload):
+        raise RefusedError
     while position < len(payload):
         described, stop = decode(payload, position, len(payload), _LIMITS)
         if not isinstance(described, Described):
@@ -86,24 +101,45 @@ def _message(payload: Buffer) -> Message:
 
 def _outline(payload: Buffer) -> tuple[bool, int, bool]:
     end, position, previous = len(payload), 0, 0
-    durable, has_annotations = None, False
+    durable, id_hash, has_annotations = None, 0, False
+    if not end:
+        raise RefusedError
     while position < end:
         if payload[position]:
             raise RefusedError
         descriptor, start = decode(payload, position + 1, end)
         previous = _code(descriptor, previous)
         if previous > 0x73:
-            break
+            position = _value_end(payload, start, end, _CONSTRUCTORS[previous])
+            continue
         field, stop = _first_field(payload, start, end, is_list=previous in (0x70, 0x73))
         if previous == 0x73:
-            return bool(durable), _hash(field), has_annotations
+            id_hash = _hash(field)
         if previous == 0x70:
             durable = field
             if field is not None and not isinstance(field, bool):
                 raise RefusedError
         has_annotations |= previous == 0x71
         position = stop
-    return bool(durable), 0, has_annotations
+    return bool(durable), id_hash, has_annotations
+
+
+def _value_end(payload: Buffer, start: int, end: int, constructors: frozenset[int]) -> int:
+    """Return the end of a value with one of these constructors, by the widths of the specification's table."""
+    constructor = payload[start]
+    if constructor not in constructors:
+        raise RefusedError
+    if constructor == 0:
+        return _value_end(payload, _value_end(payload, start + 1, end, _ANY), end, _ANY)
+    encoding = _ENCODINGS[constructor]
+    width = encoding.width
+    if encoding.category != "fixed":
+        if start + 1 + width > end:
+            raise RefusedError
+        width += int.from_bytes(payload[start + 1 : start + 1 + width])
+    if start + 1 + width > end:
+        raise RefusedError
+    return start + 1 + width
 
 
 def _hash(message_id: Any) -> int:

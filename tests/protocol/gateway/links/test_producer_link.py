@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ambermq.engine.commands import Publish
 from ambermq.protocol.amqp10.errors import DecodeError, LinkFault
 from ambermq.protocol.amqp10.events import TransferRun
-from ambermq.protocol.amqp10.message.message import Data, Message
+from ambermq.protocol.amqp10.message.message import Data, Message, decode_message
 from ambermq.protocol.amqp10.message.publish_outline import Outline, read_outline
 from ambermq.protocol.amqp10.message.redelivery import without_delivery_annotations
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties
@@ -52,9 +52,18 @@ runs = st.lists(alike | st.lists(messages, min_size=1, max_size=4), max_size=6)
 def producing(submitted: list[Publish]) -> ProducerLink:
     """Make a producing link whose engine only notes what it is told."""
     engine = SimpleNamespace(publish=submitted.append)
-    peer: Any = SimpleNamespace(gateway=SimpleNamespace(engine=engine))
+    peer: Any = SimpleNamespace(gateway=SimpleNamespace(engine=engine, is_room_low=False))
     nothing: Any = None
     return ProducerLink(peer, nothing, ServerLimits(run_bytes_max=RUN_BYTES_MAX), nothing)
+
+
+def settling() -> Any:
+    """Make a link that notes its settlements as `states`, and its credit as `grants`."""
+    states: list[Any] = []
+    grants: list[int] = []
+    session = SimpleNamespace(settle=lambda *state: states.append(state))
+    link = SimpleNamespace(session=session, credit=ServerLimits().credit_max, grant=grants.append)
+    return SimpleNamespace(states=states, grants=grants, link=link)
 
 
 def run_of(payloads: list[bytes], first_id: int, *, as_views: bool = False, settled: bool = False) -> TransferRun:
@@ -117,24 +126,65 @@ def test_one_message_of_another_kind_is_read_alone(monkeypatch: pytest.MonkeyPat
     assert read == [first, other, first]
 
 
-def test_annotations_that_cannot_be_read_end_what_was_read_before() -> None:
-    """Delivery annotations behind those of the message are an error, and the message before is published."""
+BAD = [
+    b"",
+    b"\x00\x53\x10\x45",
+    b"\x00\x53\x72\xc1\x01\x00\x00\x53\x71\xc1\x01\x00\x00\x53\x75\xa0\x00",
+    encoded(KINDS[0], b"") + b"\x00",
+    encoded(KINDS[0], b"x")[:-1],
+    encoded(KINDS[5], b"") + b"\x00\x53\x77\x40",
+]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(messages | st.sampled_from(BAD), max_size=12), st.booleans())
+def test_malformed_messages_are_rejected(payloads: list[bytes], as_views: bool) -> None:
+    """Each is settled with its error, the messages around it are published under their own ids."""
     submitted: list[Publish] = []
-    bad = b"\x00\x53\x72\xc1\x01\x00\x00\x53\x71\xc1\x01\x00\x00\x53\x75\xa0\x00"
+    link, settled = producing(submitted), settling()
+    link.link = settled.link
+    first_id = 0xFFFFFFFD
+    link.publish(run_of([encoded(KINDS[0], b"")], first_id - 1))
+    submitted.clear()
+    link.publish(run_of(payloads, first_id, as_views=as_views))
+    ids = [(first_id + index) & 0xFFFFFFFF for index in range(len(payloads))]
+    assert [(one, 1, "amqp:decode-error") for one, payload in zip(ids, payloads, strict=True) if payload in BAD] == [
+        (first, count, state.error.condition) for first, count, state in settled.states
+    ]
+    published = {
+        (command.first_id + index) & 0xFFFFFFFF: bytes(body)
+        for command in submitted
+        for index, body in enumerate(command.bodies)
+    }
+    assert set(published) == {one for one, payload in zip(ids, payloads, strict=True) if payload not in BAD}
+    assert link.unfinished == 1 + len(published)
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_a_settled_malformed_message_ends_its_link(bad: bytes) -> None:
+    """It has no outcome: its error is raised, and the messages before it are published."""
+    submitted: list[Publish] = []
+    good = encoded(KINDS[0], b"")
     with pytest.raises(DecodeError):
-        producing(submitted).publish(run_of([encoded(KINDS[0], b""), bad], 0))
+        producing(submitted).publish(run_of([good, bad, good], 0, settled=True))
     assert [len(command.bodies) for command in submitted] == [1]
 
 
-def test_a_message_that_cannot_be_read_ends_what_was_recognised() -> None:
-    """Those before it are published, and it is no message of the kind before."""
+def test_credit_after_malformed_messages() -> None:
+    """A sender of malformed messages alone gets new credit: its link goes on."""
+    link, settled = producing([]), settling()
+    link.link = settled.link
+    settled.link.credit = 0
+    link.publish(run_of([b""], 0))
+    assert settled.grants == [ServerLimits().credit_max]
+
+
+def test_delivery_annotations_alone() -> None:
+    """They are removed, and a message without any section is not stored: an empty header is."""
     submitted: list[Publish] = []
-    link = producing(submitted)
-    good = encoded(KINDS[0], b"")
-    link.publish(run_of([good], 0))
-    with pytest.raises(DecodeError):
-        link.publish(run_of([good, b"\x00\x53\x10\x45", good], 1))
-    assert [len(command.bodies) for command in submitted] == [1, 1]
+    producing(submitted).publish(run_of([Message(delivery_annotations={"x-d": 1}, body=()).encode()], 0))
+    (body,) = submitted[0].bodies
+    assert decode_message(body) == Message(header=Header(), body=())
 
 
 def test_a_message_format_is_refused() -> None:

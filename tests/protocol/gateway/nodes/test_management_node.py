@@ -139,10 +139,10 @@ def request(
 
 
 def test_what_a_forgotten_producer_sends_is_no_request() -> None:
-    """A link that was detached for a bad message brings nothing more, though it names an operation."""
+    """A link that was detached for a settled malformed message brings nothing more, though it names an operation."""
     managing = Managing()
     managing.attach("q", 2)
-    bad = managing.frame(b"\xff", handle=2)
+    bad = managing.frame(b"\xff", handle=2, settled=True)
     said = managing.give(bad + managing.frame(request("CREATE", name="sneaked in"), handle=2, settled=True))
     assert [performative.handle for performative, _ in said if isinstance(performative, Detach)] == [2]
     assert managing.rig.loop.state.queue_named("sneaked in") is None
