@@ -35,6 +35,10 @@ __all__ = ["TIMEOUT_SECONDS", "LinkClient"]
 TIMEOUT_SECONDS: Final = 10.0
 """Timeout of a broker's answer to an open, an attach, a request or a close."""
 
+_BYTES_MAX: Final = (1 << 63) - 1
+_LIMITS: Final = ConnectionLimits(message_bytes_max=_BYTES_MAX, partial_bytes_max=_BYTES_MAX)
+"""A client takes each message that its broker stores: the limits of messages are the broker's."""
+
 _READ_BYTES: Final = 256 * 1024
 _BUFFERS_MAX: Final = 512
 _DESCRIPTION_MAX: Final = 300
@@ -64,7 +68,7 @@ class LinkClient:
         stream = _connected(url)
         connection = Connection(
             ConnectionRole.CLIENT,
-            limits or ConnectionLimits(),
+            limits or _LIMITS,
             now_ms=_now_ms(),
             container_id=f"ambermq-{os.getpid()}-{os.urandom(4).hex()}",
             sasl=SaslClient(url.username, url.password, token),

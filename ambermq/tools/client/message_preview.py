@@ -2,20 +2,20 @@
 
 Rule 1. Characters that are not printable are escaped. A long text is cut and ends in "…".
 Rule 2. The first piece of a large message is enough: the listing shows the body in it.
-Rule 3. Bytes that are not a valid message are shown as base64; they never fail a listing.
+Rule 3. Bytes that are not a valid message are shown in hex with the reason; they never fail a listing.
 """
 
-import base64
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final
 
 from ambermq.log.buffer import Buffer
 from ambermq.protocol.amqp10.errors import DecodeError
-from ambermq.protocol.amqp10.message.message import Message, decode_message
+from ambermq.protocol.amqp10.message.message import Message
 from ambermq.protocol.amqp10.message.sections import Section, SectionScanner
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties
-from ambermq.tools.client.message_text import body_text, plain
+from ambermq.protocol.amqp10.types.values import Map
+from ambermq.tools.client.message_text import body_text, plain, read_message
 from ambermq.tools.terminal.output import printable
 
 __all__ = ["PREVIEW_MAX", "message_facts", "one_line", "pairs_text"]
@@ -38,19 +38,26 @@ def pairs_text(pairs: Mapping[str, Any]) -> str:
 def message_facts(payload: Buffer, *, is_whole: bool = True) -> dict[str, Any]:
     """Return message_id, header, properties, application_properties, annotations and a body preview of a message."""
     try:
-        message = decode_message(payload) if is_whole else _cut_message(payload)
+        message = read_message(payload) if is_whole else _cut_message(payload)
         body = body_text(message) if is_whole else _cut_body(payload)
-    except DecodeError:
-        message, body = Message(body=()), base64.b64encode(bytes(payload[:PREVIEW_MAX])).decode()
+    except DecodeError as error:
+        # The reason is first: the bytes may be cut.
+        message, body = Message(body=()), f"({error.description}) 0x{bytes(payload[:PREVIEW_MAX]).hex()}"
     properties = _set_fields(message.properties or Properties())
     return {
         "message_id": properties.pop("message_id", None),
         "header": _set_fields(message.header or Header()),
         "properties": properties,
-        "application_properties": plain(message.application_properties or {}),
-        "annotations": plain(message.message_annotations or {}),
+        "application_properties": _named(message.application_properties),
+        "annotations": _named(message.message_annotations),
         "body": one_line(body),
     }
+
+
+def _named(pairs: dict[Any, Any] | Map | None) -> dict[str, Any]:
+    """Return the pairs of a map as JSON values by the texts of their keys, which may be of any type."""
+    items = pairs.pairs if isinstance(pairs, Map) else (pairs or {}).items()
+    return {str(plain(key)): plain(value) for key, value in items}
 
 
 def _set_fields(composite: Header | Properties) -> dict[str, Any]:
@@ -78,5 +85,5 @@ def _cut_body(payload: Buffer) -> str:
     if scanner.body_code() != Section.DATA:
         return ""
     start = scanner.value_start
-    start += 5 if payload[start] == 0xB0 else 2
+    start += 5 if payload[start : start + 1] == b"\xb0" else 2
     return bytes(payload[start : start + 4 * PREVIEW_MAX]).decode(errors="replace")

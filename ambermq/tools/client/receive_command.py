@@ -4,11 +4,10 @@ import sys
 
 import click
 
-from ambermq.protocol.amqp10.message.message import decode_message
 from ambermq.tools.client.broker_option import broker_options, broker_url
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
-from ambermq.tools.client.message_text import body_text, present
+from ambermq.tools.client.message_text import presented, printed_text
 from ambermq.tools.client.subscriber import OUTCOMES, Subscriber
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
@@ -53,7 +52,8 @@ def receive(
 ) -> None:
     """Receive messages from ADDRESS and print them, one a line.
 
-    Bodies are printed as they are; on a terminal control characters are escaped. Exits 3 if the timeout passes before
+    Bodies are printed as they are; on a terminal control characters are escaped. A message that cannot be decoded is
+    printed in hex, with the reason. Exits 3 if the timeout passes before
     --count messages came, or with --all if none came.
     """
     if everything and (follow or count):
@@ -83,10 +83,9 @@ def receive(
 
 
 def _print(payload: bytes | memoryview, *, as_json: bool) -> None:
-    message = decode_message(payload)
     if as_json:
-        print_json(present(message))
+        print_json(presented(payload))
     elif sys.stdout.isatty():
-        print_words(body_text(message))  # escaped, so that no producer moves the cursor of this terminal
+        print_words(printed_text(payload))  # escaped, so that no producer moves the cursor of this terminal
     else:
-        print_line(body_text(message))
+        print_line(printed_text(payload))

@@ -12,12 +12,11 @@ from typing import Final
 
 import click
 
-from ambermq.protocol.amqp10.errors import LocalError
 from ambermq.protocol.amqp10.limits import UINT_MAX
 from ambermq.tools.client.broker_option import broker_options, broker_url
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
-from ambermq.tools.client.message_text import MessageDraft, message_of, read_draft
+from ambermq.tools.client.message_text import MessageDraft, draft_bytes, read_draft, with_properties
 from ambermq.tools.client.publisher import Publisher
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
@@ -52,6 +51,9 @@ _STANDARD_INPUT: Final = "-"
 @click.option("--property", "pairs", multiple=True, metavar="K=V", help="Application property; may be repeated.")
 @click.option("--id", "message_id", help="Message-id; with --count they are ID-1, ID-2 and so on.")
 @click.option("--durable/--no-durable", default=True, show_default=True, help="Send durable messages.")
+@click.option(
+    "--keep-header", is_flag=True, help="With --ndjson also send the lines' delivery counts and delivery annotations."
+)
 @click.option("--rate", type=NumberRange(0, min_open=True), metavar="N", help="Maximum messages a second.")
 @output_option
 def send(
@@ -66,6 +68,7 @@ def send(
     pairs: tuple[str, ...],
     message_id: str | None,
     durable: bool,
+    keep_header: bool,
     rate: float | None,
     output: str,
 ) -> None:
@@ -90,7 +93,7 @@ def send(
             drafts = _copies(_content(body, size, path), count, message_id)
         began = time.monotonic()
         with _accepted_count_in_errors(publisher, address):
-            _publish(publisher, drafts, properties, durable=durable, rate=rate)
+            _publish(publisher, drafts, properties, durable=durable, keep_header=keep_header, rate=rate)
         _report(publisher, address, time.monotonic() - began, output)
 
 
@@ -100,14 +103,17 @@ def _publish(
     properties: dict[str, str],
     *,
     durable: bool,
+    keep_header: bool,
     rate: float | None,
 ) -> None:
     began = time.monotonic()
     for number, draft in enumerate(drafts):
-        draft.properties = {**draft.properties, **properties}
+        if properties:
+            draft.properties = with_properties(draft.properties, properties)
         if rate:
             publisher.wait_until(began + number / rate)
-        publisher.offer(_encoded(draft, durable=durable, where=f"message {number + 1}"), number)
+        payload = draft_bytes(draft, durable=durable, keep_header=keep_header, where=f"message {number + 1}")
+        publisher.offer(payload, number)
     publisher.finish()
 
 
@@ -134,15 +140,6 @@ def _accepted_count_in_errors(publisher: Publisher, address: str) -> Iterator[No
 
 def _accepted_before(publisher: Publisher) -> str:
     return f"before that {publisher.outcomes['accepted']:,} of {publisher.sent:,} sent messages were accepted"
-
-
-def _encoded(draft: MessageDraft, *, durable: bool, where: str) -> bytes:
-    try:
-        return message_of(draft, durable=durable, where=where).encode()
-    except LocalError as error:
-        raise ToolError(
-            "the message cannot be encoded in AMQP", where=where, found=str(error), code=ExitCode.USAGE
-        ) from error
 
 
 def _report(publisher: Publisher, address: str, seconds: float, output: str) -> None:
@@ -210,14 +207,18 @@ def _read_drafts(path: str, wait_readable: Callable[[int], None]) -> Iterator[Me
 
 
 def _lines(descriptor: int, wait_readable: Callable[[int], None]) -> Iterator[bytes]:
-    rest = b""
+    # A line may be as large as a message, so its pieces are joined once.
+    pieces: list[bytes] = []
     while True:
         wait_readable(descriptor)
         if not select.select([descriptor], [], [], 0)[0]:
             continue
         chunk = os.read(descriptor, _READ_BYTES)
-        *lines, rest = (rest + chunk).split(b"\n")
-        yield from lines
+        first, *lines = chunk.split(b"\n")
+        pieces.append(first)
+        if lines or not chunk:
+            yield b"".join(pieces)
+            pieces = lines[-1:]
+            yield from lines[:-1]
         if not chunk:
-            yield rest
             return

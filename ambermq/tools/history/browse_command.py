@@ -5,7 +5,7 @@ Rule 2. A message with a wrong checksum, or lost by a repair, is listed as damag
 code of damage.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from heapq import merge
 from itertools import islice
 from typing import Any, Final
@@ -21,15 +21,16 @@ from ambermq.engine.model.state import State
 from ambermq.log.buffer import Buffer
 from ambermq.log.read.body_store import DAMAGED
 from ambermq.protocol.amqp10.types.decode import decode
+from ambermq.protocol.gateway.links.consumer_link import redelivered
 from ambermq.tools.client.broker_option import broker_options
 from ambermq.tools.client.message_preview import message_facts, one_line, pairs_text
-from ambermq.tools.client.message_text import plain
+from ambermq.tools.client.message_text import plain, presented
 from ambermq.tools.past.moment_option import at_option
 from ambermq.tools.past.past_access import offset_of, opened_past, state_of
 from ambermq.tools.past.queue_rows import queue_of
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
-from ambermq.tools.terminal.output import output_option, print_rows
+from ambermq.tools.terminal.output import output_option, print_json, print_rows
 
 __all__ = ["browse"]
 
@@ -49,9 +50,12 @@ _LIMIT: Final = 20
     metavar="N",
     help="Maximum number of messages.",
 )
+@click.option(
+    "--ndjson", is_flag=True, help="Print whole messages, one JSON object a line, as `receive` does for `send`."
+)
 @broker_options
 @output_option
-def browse(name: str, at: str | None, limit: int, url: str | None, data: str | None, output: str) -> None:
+def browse(name: str, at: str | None, limit: int, ndjson: bool, url: str | None, data: str | None, output: str) -> None:
     """Show the messages on queue NAME from its head.
 
     The command acquires none of them. --at shows the messages that were on the queue at that moment. It needs the data
@@ -59,14 +63,37 @@ def browse(name: str, at: str | None, limit: int, url: str | None, data: str | N
     """
     with opened_past(url, data) as past:
         state = state_of(past, offset_of(past, at or "now"))
-        rows = list(_rows(past, state, queue_of(state, name), limit))
+        queue = queue_of(state, name)
+        if ndjson:
+            damaged = _print_messages(past, queue, limit)
+        else:
+            rows = list(_rows(past, state, queue, limit))
+            damaged = [row["offset"] for row in rows if row["state"] == "damaged"]
+    if not ndjson:
+        _print_listing(rows, output)
+    if damaged:
+        raise ToolError("damaged messages", where=name, found=", ".join(map(str, damaged)), code=ExitCode.DAMAGED)
+
+
+def _print_listing(rows: list[dict[str, Any]], output: str) -> None:
     if output == "json":
         print_rows(rows, (), output)
     else:
         print_rows(map(_shown, rows), (*_COLUMNS, *_pairs_in(rows), "body"), output)
-    damaged = [row["offset"] for row in rows if row["state"] == "damaged"]
-    if damaged:
-        raise ToolError("damaged messages", where=name, found=", ".join(map(str, damaged)), code=ExitCode.DAMAGED)
+
+
+def _print_messages(past: Past, queue: Queue, limit: int) -> list[int]:
+    """Print messages as a receiver would get them; return the offsets of the damaged ones, which are left out."""
+    damaged = []
+    for word, _ in islice(_words(queue), limit):
+        offset = entry_of(word)
+        entry = queue.entries.get(offset, PLAIN)
+        payload = _payload_of(past, offset, entry.chunks)
+        if payload is DAMAGED:
+            damaged.append(offset)
+        else:
+            print_json(presented(redelivered(payload, entry)))
+    return damaged
 
 
 def _rows(past: Past, state: State, queue: Queue, limit: int) -> Iterator[dict[str, Any]]:
@@ -89,9 +116,9 @@ def _time_of(past: Past, offset: int) -> str | None:
         return None
 
 
-def _payload_of(past: Past, offset: int) -> Buffer:
+def _payload_of(past: Past, offset: int, chunks: Sequence[int] = ()) -> Buffer:
     try:
-        return past.body(offset)
+        return past.body(offset, chunks)
     except PastError:
         return DAMAGED
 

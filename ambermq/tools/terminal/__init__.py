@@ -4,7 +4,7 @@ Rule 1. Standard output is for results; progress, advice and failures go to stan
 Rule 2. A listing is a table for people, JSON or NDJSON for programs; no command prompts or starts a pager.
 Rule 3. Exit codes are public, and exit_codes.py lists them.
 
-Imports: ambermq, engine, log, protocol/amqp10.
+Imports: ambermq, engine, log, protocol/amqp10, protocol/amqp10/types.
 Imported by: every other package of tools but spec.
 Names: ToolError, ExitCode, LazyGroup, print_rows, progress_bar.
 """

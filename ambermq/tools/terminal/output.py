@@ -58,12 +58,27 @@ def output_option(command: _Command) -> _Command:
 def print_line(text: str) -> None:
     """Print one line and flush it; raise ToolError if that fails, BrokenPipeError if the reader is gone."""
     try:
-        sys.stdout.write(text + "\n")
+        sys.stdout.write(_encodable(text) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
         raise
     except OSError as error:
         raise ToolError("write to standard output failed", found=error.strerror or str(error)) from error
+
+
+def _encodable(text: str) -> str:
+    """Return a text with each character that standard output cannot encode escaped as in JSON."""
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return "".join(each if each.isascii() else _escaped(each) for each in text)
+    return text
+
+
+def _escaped(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[index : index + 2].hex()}" for index in range(0, len(units), 2))
 
 
 def print_words(text: str) -> None:

@@ -47,8 +47,15 @@ def _received(url: str, vhost: str, queue: str, count: int) -> list[Any]:
 
 
 def _short(message: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a message, and the SHA-256 of its body where that is long."""
+    """Return the fields of a message, and the SHA-256 of its body where that is long.
+
+    The lines are as version 0.1.0 printed them: `durable` only if it was true, and an id of any type as text.
+    """
     message = {name: message[name] for name in _FIELDS if name in message}
+    if not message["durable"]:
+        del message["durable"]
+    if isinstance(message.get("id"), dict):
+        message["id"] = message["id"]["value"]
     texts = {name: str(message[name]) for name in _BODIES if name in message}
     long = {name: text for name, text in texts.items() if len(text) > _BODY_SHOWN_MAX}
     return message | {name: sha256(text.encode()).hexdigest() for name, text in long.items()}

@@ -41,7 +41,7 @@ def test_properties_ids_and_durability_travel(on_broker: Run) -> None:
     on_broker("send", "fields", "x", "--property", "a=1", "--property", "b=x=y", "--id", "m", "--no-durable")
     on_broker("send", "fields", "y", "--count", 2, "--id", "n")
     assert received(on_broker, "fields") == [
-        {"id": "m", "properties": {"a": "1", "b": "x=y"}, "text": "x"},
+        {"id": "m", "durable": False, "properties": {"a": "1", "b": "x=y"}, "text": "x"},
         {"id": "n-1", "durable": True, "text": "y"},
         {"id": "n-2", "durable": True, "text": "y"},
     ]
@@ -138,11 +138,11 @@ def test_a_body_moves_no_cursor(on_broker: Run, broker: ChildBroker) -> None:
 def test_lines_of_json_are_messages_both_ways(on_broker: Run, tmp_path: Path) -> None:
     """What `receive --ndjson` prints, `send --ndjson` takes; blank lines are none."""
     lines = [
-        {"id": 7, "subject": "s", "priority": 9, "value": {"list": [1, 2.5, None]}},
+        {"id": 7, "subject": "s", "durable": False, "priority": 9, "value": {"list": [1, 2.5, None]}},
         {"id": "b", "durable": True, "properties": {"flag": True}, "text": "eins"},
     ]
     path = tmp_path / "messages"
-    path.write_text("\n\n".join(map(json.dumps, [lines[0] | {"durable": False}, lines[1]])))
+    path.write_text("\n\n".join(map(json.dumps, lines)))
     result = on_broker("send", "lines", "--ndjson", "--file", path, "--output", "json")
     assert {"address": "lines", "sent": 2, "accepted": 2}.items() <= json.loads(result.stdout).items()
     assert received(on_broker, "lines") == lines

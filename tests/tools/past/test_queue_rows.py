@@ -206,7 +206,7 @@ def test_the_past_needs_the_directory(run: Run, broker: ChildBroker, monkeypatch
 
 def test_bytes_that_are_no_message_are_shown_as_such() -> None:
     """A listing never fails for one message."""
-    assert message_facts(b"\xff\xfe")["body"] == "//4="
+    assert message_facts(b"\xff\xfe")["body"] == "(no section begins at byte 0) 0xfffe"
     assert message_facts(b"\xff\xfe", is_whole=False)["message_id"] is None
 
 

@@ -13,11 +13,11 @@ from ambermq.protocol.amqp10.errors import DecodeError, LocalError
 from ambermq.protocol.amqp10.message.sections import Section, SectionScanner
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties
 from ambermq.protocol.amqp10.performatives.read import decode_composite
-from ambermq.protocol.amqp10.types.decode import Buffer, decode
+from ambermq.protocol.amqp10.types.decode import LIMITS, Buffer, Limits, decode
 from ambermq.protocol.amqp10.types.encode import encode
 from ambermq.protocol.amqp10.types.values import Map, Symbol, ULong
 
-__all__ = ["AmqpSequence", "AmqpValue", "Data", "Message", "decode_message"]
+__all__ = ["AmqpSequence", "AmqpValue", "BodySection", "Data", "Message", "decode_message"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,8 @@ class Message:
         )
 
 
-def decode_message(payload: Buffer) -> Message:
-    """Return the message of its bytes. DecodeError is the only error."""
+def decode_message(payload: Buffer, limits: Limits = LIMITS) -> Message:
+    """Return the message of its bytes; `limits` are those of each value. DecodeError is the only error."""
     scanner = SectionScanner(payload)
     message = Message(body=())
     body: list[BodySection] = []
@@ -91,15 +91,15 @@ def decode_message(payload: Buffer) -> Message:
         if code in _COMPOSITES:
             setattr(message, _COMPOSITES[code], decode_composite(payload, position, stop)[0])
         elif code in _BODY_OF_CODE:
-            body.append(_BODY_OF_CODE[code](_value(payload, start, stop)))
+            body.append(_BODY_OF_CODE[code](_value(payload, start, stop, limits)))
         else:
-            setattr(message, _MAPS[code], _value(payload, start, stop))
+            setattr(message, _MAPS[code], _value(payload, start, stop, limits))
     message.body = tuple(body)
     return message
 
 
-def _value(payload: Buffer, start: int, stop: int) -> Any:
-    value, position = decode(payload, start, stop)
+def _value(payload: Buffer, start: int, stop: int, limits: Limits) -> Any:
+    value, position = decode(payload, start, stop, limits)
     if position != stop:
         raise DecodeError(f"a section ends at byte {stop}, its value at byte {position}")
     return value
