@@ -56,7 +56,7 @@ crash: $(DEV) ## kills brokers under load, and checks every promise; SEED=N repe
 	$(BIN)/python -m tests.crash $(if $(SEED),--seed $(SEED))
 
 # The property tests with other examples than those of `make test`. A failure is printed with a line that repeats it.
-fuzz: $(DEV) ## the property tests with other examples; ROUNDS=N times
+fuzz: $(DEV) ## the property tests and sequences of frames with other examples; ROUNDS=N times
 	for round in $$(seq $(ROUNDS)); do AMBERMQ_HYPOTHESIS=fuzz $(BIN)/pytest -n 2 --dist worksteal -m hypothesis || exit 1; done
 
 spec: $(BASE) ## checks the generated AMQP tables against the OASIS XML

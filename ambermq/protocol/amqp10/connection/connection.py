@@ -5,6 +5,8 @@ Rule 1. `receive` never raises. A fault ends the scope that it belongs to: link,
 Rule 2. The caller of a server decides about two events, Authenticating and Opened. Later input is held until then, so a
         peer may pipeline everything and still be refused.
 Rule 3. After a close or a fault no input is processed. ConnectionClosed is the last event.
+Rule 4. A frame of ours that the peer does not accept ends the connection, but not within `send`: a session or a link
+        calls it between two of its states. Until the end of that input no further frame is sent.
 """
 
 from __future__ import annotations
@@ -94,6 +96,7 @@ class Connection:
         "links_by_name",
         "memory",
         "output",
+        "overlong",
         "partial_bytes",
         "recogniser",
         "remote_frame_bytes_max",
@@ -146,6 +149,8 @@ class Connection:
         self._channels = Channels(self, first_delivery_id)
         self._idle = IdleTimer(limits.idle_timeout_ms, now_ms)
         self._close_deadline_ms: int | None = None
+        self.overlong = ""
+        """The name of our performative that fits into no frame of the peer; the connection is about to fail for it."""
 
     # Input and output
 
@@ -175,6 +180,8 @@ class Connection:
 
     def take_output(self) -> list[Buffer]:
         """Return the output to write now, in order. The settlements of the tick leave as ranges."""
+        if self.overlong:
+            self.fail_overlong()
         if self.dirty:
             for session in self.dirty:
                 session.flush()
@@ -294,6 +301,8 @@ class Connection:
 
         A peer has `close_ms` for its answer, counted from the next `poll`.
         """
+        if self.overlong:
+            self.fail_overlong()
         if self.state is ConnectionState.END or self.state in _CLOSING:
             return
         if self.state not in _OPEN_SENT:
@@ -340,13 +349,18 @@ class Connection:
 
     def send(self, channel: int, performative: Composite) -> None:
         """Write a frame; only sessions and links call it."""
-        if (self.state, ConnectionInput.SEND_FRAME) in CONNECTION_TABLE:
+        if (self.state, ConnectionInput.SEND_FRAME) in CONNECTION_TABLE and not self.overlong:
             frame = self._fitted(channel, performative)
             if frame is None:
-                why = f"our {performative.NAME} does not fit into max-frame-size {self.remote_frame_bytes_max}"
-                self.fail(AmqpCondition.FRAME_SIZE_TOO_SMALL, why)
+                self.overlong = performative.NAME
             else:
                 self.output.add(frame)
+
+    def fail_overlong(self) -> None:
+        """End the connection because a frame of ours is too long for the peer; only the input stage calls it."""
+        name, self.overlong = self.overlong, ""
+        why = f"our {name} does not fit into max-frame-size {self.remote_frame_bytes_max}"
+        self.fail(AmqpCondition.FRAME_SIZE_TOO_SMALL, why)
 
     def takes(self, performative: Composite) -> bool:
         """Return whether the peer accepts a frame of this length; only sessions and links call it."""
@@ -499,6 +513,7 @@ class Connection:
         """End all sessions, drop the output after SASL, and append ConnectionClosed."""
         self.state = ConnectionState.END
         self.is_ended = True
+        self.overlong = ""
         self.output.drop_gated()
         self._input.is_asking = False
         self.dirty.clear()

@@ -59,6 +59,8 @@ class InputStage:
                 if frame is None:
                     break
                 position = connection.receive_frame(frame)
+                if connection.overlong:
+                    connection.fail_overlong()
                 if position != frame[3]:
                     reader.skip(frame, position)
         except AmqpError as fault:

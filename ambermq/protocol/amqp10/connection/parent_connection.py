@@ -20,6 +20,8 @@ class ParentConnection(SessionConnection, Protocol):
 
     is_ended: bool
     """ConnectionClosed was appended."""
+    overlong: str
+    """The name of our performative that is too long for the peer; empty without one."""
     remote_open: Open | None
     """The peer's open; None before it arrives."""
 
@@ -35,6 +37,9 @@ class ParentConnection(SessionConnection, Protocol):
 
     def report_reopened(self) -> None:
         """Append CreditChanged for the senders whose window opened in this read."""
+
+    def fail_overlong(self) -> None:
+        """End because a frame of ours is too long for the peer."""
 
     def fail(self, condition: str, description: str) -> None:
         """End because of the peer's fault, with a close if our open was sent."""
