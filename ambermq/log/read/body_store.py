@@ -12,6 +12,7 @@ replaces segments, the list of segments is replaced as a whole; if the reader th
 list.
 """
 
+import errno
 from bisect import bisect_right, insort
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -33,7 +34,8 @@ from ambermq.log.storage.worker_threads import Workers
 __all__ = ["DAMAGED", "BodyStore"]
 
 _TABLES_MAX: Final = 256
-_FILES_MAX: Final = 64
+_FILES_MAX: Final = 4
+"""The segments that a thread keeps open. Few: each virtual host has eight of the broker's reserved descriptors."""
 _UNKNOWN_BYTES: Final = 1 << 62
 """The size of a segment that this process filled: zeros or the end of the file end its walk."""
 _base_offset = attrgetter("base_offset")
@@ -89,11 +91,21 @@ class _Files:
     def open(self, path: str) -> File:
         file = self._files.get(path)
         if file is None:
-            file = self._files[path] = self._storage.open(path)
+            file = self._files[path] = self._open(path)
             if len(self._files) > _FILES_MAX:
                 self._files.popitem(last=False)[1].close()
         self._files.move_to_end(path)
         return file
+
+    def _open(self, path: str) -> File:
+        try:
+            return self._storage.open(path)
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._files:
+                raise
+            # The other files can be opened again.
+            self.close()
+            return self._storage.open(path)
 
     def forget(self, path: str) -> None:
         """Close a file that is not needed any more."""
