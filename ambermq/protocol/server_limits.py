@@ -16,7 +16,15 @@ class ServerLimits:
     """The limits of one server; ConnectionLimits has those of each connection."""
 
     connections_max: int = bounded(10_000, least=1)
-    """Open connections of the broker. A further connection is closed at once."""
+    """Open connections of the broker. A further one replaces the oldest that has not authenticated, or is closed."""
+    local_connections_reserved: int = 16
+    """The last connections, which only peers of this machine get: at most half of all. So administrators connect."""
+    address_strangers_max: int = 64
+    """Connections of one remote address that have not authenticated. A further one replaces the oldest; 0: no limit."""
+    address_accepts_max: int = 200
+    """New connections of one remote address in a second. A further one is closed at once; 0: no limit."""
+    user_connections_max: int = 0
+    """Open connections of one user. A further one is refused; 0: no limit."""
     vhosts_max: int = 64
     """Virtual hosts, including `default`. The same number of directories may be in preparation for others."""
     container_id_bytes_max: int = bounded(1024, least=1)

@@ -59,6 +59,7 @@ class ConnectionGateway:
     __slots__ = (
         "_authenticate",
         "_consumer_links",
+        "_is_counted",
         "_nodes",
         "_producer_links",
         "_publisher",
@@ -78,6 +79,8 @@ class ConnectionGateway:
         self.is_paused = False
         """Whether no deliveries are wanted: too much output is unsent."""
         self._authenticate = authenticate
+        self._is_counted = False
+        """Whether the connection is counted for its user."""
         self._producer_links: dict[LinkEndpoint, ProducerLink] = {}
         self._consumer_links: dict[LinkEndpoint, ConsumerLink] = {}
         self._sources: dict[LinkEndpoint, Source] = {}
@@ -192,6 +195,9 @@ class ConnectionGateway:
             self._publisher = None
         self.gateway.containers.leave(self.container)
         self.container = ""
+        if self._is_counted:
+            self._is_counted = False
+            self.gateway.users.leave(self.identity.username)
         self.gateway.peers.pop(self, None)
 
     def release(self) -> None:
@@ -291,10 +297,13 @@ class ConnectionGateway:
             self._move(self.gateway.vhosts.gateway_of(event.open.hostname))
         remote = event.open
         refusal = self._check_vhost() or self._check_idle_timeout(remote) or self.gateway.containers.enter(remote)
+        if refusal is None:
+            self.container = remote.container_id
+            refusal = self.gateway.users.enter(self.identity.username)
+            self._is_counted = refusal is None
         if refusal is not None:
             self.connection.refuse(refusal)
             return
-        self.container = remote.container_id
         properties = {**PRODUCT, Symbol("vhost"): self.gateway.vhost}
         self.connection.accept(properties=properties, offered_capabilities=OFFERED)
 

@@ -37,6 +37,7 @@ from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
 from ambermq.protocol.gateway.links.producer_link import ProducerLink
 from ambermq.protocol.gateway.sources.source_scheduler import SourceScheduler
+from ambermq.protocol.gateway.user_connections import UserConnections
 from ambermq.protocol.management.sorted_ids import SortedIds
 from ambermq.protocol.management.vhosts import VhostPort
 from ambermq.protocol.server_limits import ServerLimits
@@ -72,6 +73,7 @@ class Gateway:
         may_read_log: Callable[[str | None], bool],
         vhost: str = "default",
         vhosts: VhostGateways | None = None,
+        users: UserConnections | None = None,
     ) -> None:
         self.engine = engine
         self.limits = limits
@@ -84,6 +86,8 @@ class Gateway:
         """The name of the virtual host."""
         self.vhosts = vhosts
         """The virtual hosts of the server; None without a server."""
+        self.users = users or UserConnections(limits.user_connections_max)
+        """The connections of each user, in all virtual hosts."""
         self.orders = SortedIds()
         """The sorted ids that listings page through."""
         self.sources = SourceScheduler(self)
@@ -106,8 +110,8 @@ class Gateway:
         self.containers = ContainerIds(id_bytes_max=limits.container_id_bytes_max)
         self.links: dict[LinkName, tuple[ConnectionPeer, LinkEndpoint]] = {}
         """The links of all connections; a new attach of a name steals the link."""
-        self.mistakes: list[Exception] = []
-        """Exceptions of our own code, for the server to log."""
+        self.mistakes: list[tuple[LinkPeer | None, Exception]] = []
+        """Exceptions of our own code with the connection that each ended, for the server to log."""
 
     def carry_out(self, effects: Iterable[Effect]) -> None:
         """Carry out effects in order. An exception of our code ends only the connection of its effect."""
@@ -130,7 +134,7 @@ class Gateway:
 
     def blame(self, peer: LinkPeer | None, mistake: Exception) -> None:
         """End a connection because of an exception of our code, and store the exception for the server's log."""
-        self.mistakes.append(mistake)
+        self.mistakes.append((peer, mistake))
         if peer is not None:
             peer.lost()
             error = Error(

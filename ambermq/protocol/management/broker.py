@@ -14,7 +14,18 @@ from ambermq.engine.commands import Command, Inspect
 __all__ = ["BROKER_ATTRIBUTES", "BROKER_OPERATIONS", "BROKER_TYPE", "GET_LIMITS", "LIMITS", "limits"]
 
 BROKER_TYPE: Final = "org.ambermq.broker"
-BROKER_ATTRIBUTES: Final = ("memory_bytes", "memory_bytes_max", "memory_closed", "memory_is_low")
+BROKER_ATTRIBUTES: Final = (
+    "connections",
+    "connections_dropped",
+    "connections_max",
+    "connections_refused",
+    "connections_unauthenticated",
+    "descriptors_max",
+    "memory_bytes",
+    "memory_bytes_max",
+    "memory_closed",
+    "memory_is_low",
+)
 """The names of the figures."""
 GET_LIMITS: Final = "GET-LIMITS"
 LIMITS: Final = (

@@ -4,19 +4,19 @@ Rule 1. A read is translated into commands at once; the next tick decides them.
 Rule 2. A peer that does not read gets no deliveries. If its answers pile up, too, it is not read either. After the
         close it has close_ms for each further part of the output.
 Rule 3. A peer that reads nothing of its output for write_timeout_ms is dropped: what it acquired goes back.
+Rule 4. The admission counts a connection before it has a transport, and until the transport ends or it is dropped.
 """
 
 import asyncio
 import time
 from typing import Final, cast, final
 
-import structlog
-
 from ambermq.engine.loop.schedule import LATER, NOW
 from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
 from ambermq.protocol.amqp10.memory_budget import MemoryAccount
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
+from ambermq.protocol.server.peer_address import LOCAL
 from ambermq.protocol.server.socket_options import configure_socket
 from ambermq.protocol.server.transport_server import TransportServer
 from ambermq.protocol.server.vhost_runner import VhostRunner
@@ -25,6 +25,8 @@ __all__ = ["SWEEP_MS", "ConnectionTransport"]
 
 SWEEP_MS: Final = 1000
 """The interval at which the deadlines of all connections are checked. An earlier deadline has a timer."""
+_REASON_MAX: Final = 200
+"""The characters of a reason in a log line: some reasons repeat what the peer has sent."""
 
 
 @final
@@ -34,14 +36,19 @@ class ConnectionTransport(asyncio.BufferedProtocol):
     __slots__ = (
         *("_close_deadline_ms", "_is_draining", "_is_timed", "_open_deadline_ms", "_server", "_unsent_bytes"),
         *("_read_bytes", "_read_deadline_ms", "host", "peer", "transport"),
+        *("_is_counted", "address", "host", "peer", "transport"),
     )
 
     transport: asyncio.Transport
     host: VhostRunner
     """The virtual host of the connection: the default one until its open arrives."""
 
-    def __init__(self, server: TransportServer["ConnectionTransport"]) -> None:
+    def __init__(self, server: TransportServer["ConnectionTransport"], address: str = LOCAL) -> None:
         self._server = server
+        self.address = address
+        """The address of the peer, as limits count it."""
+        self._is_counted = True
+        """Whether the admission counts the connection."""
         self._open_deadline_ms = self._close_deadline_ms = 0
         self._unsent_bytes = -1
         self._read_bytes = -1
@@ -51,7 +58,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         self._is_timed = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin a connection, unless there are too many or the server stops."""
+        """Begin a connection, unless it was dropped already or the server stops."""
         server = self._server
         self.transport = cast(asyncio.Transport, transport)
         now_ms = int(time.monotonic() * 1000)
@@ -66,7 +73,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         )
         self.host = server.default
         self.peer = ConnectionGateway(self.host.gateway, connection, server.authenticate)
-        if server.is_crowded:
+        if server.is_ending or not self._is_counted:
             self.peer.lost()
             self.transport.abort()
             return
@@ -79,9 +86,26 @@ class ConnectionTransport(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Detach the links of the lost peer from the engine, and free what the broker held for it."""
         del exc
-        is_served = self._server.sockets.pop(self.peer, None) is not None
+        self._leave()
         self.peer.release()
-        if is_served:
+
+    def drop(self, reason: str) -> None:
+        """End the connection at once: the server has no room for it."""
+        self._server.peer_log.warning("connection dropped", self.address, reason=reason)
+        self._leave()
+        if hasattr(self, "transport"):
+            self.transport.abort()
+
+    def never_connected(self) -> None:
+        """Count the connection out: it got no transport."""
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._is_counted:
+            self._is_counted = False
+            self._server.admission.left(self)
+        if hasattr(self, "peer") and self._server.sockets.pop(self.peer, None) is not None:
+            self.peer.lost()
             self.host.tick_soon()
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -109,6 +133,8 @@ class ConnectionTransport(asyncio.BufferedProtocol):
             peer.gateway.blame(peer, mistake)
         if self._open_deadline_ms and connection.remote_open is not None:
             self.host = server.hosts[peer.gateway.vhost]
+            if self._is_counted and not connection.is_ended:
+                server.admission.authenticated(self)
             # A peer with a short idle timeout needs its first heartbeat before the next sweep.
             self.check_deadlines(clock_us // 1000)
         budget = server.memory.budget
@@ -214,7 +240,9 @@ class ConnectionTransport(asyncio.BufferedProtocol):
     def _end_exhausted(self) -> None:
         """End this connection because memory could not be allocated for it; the others go on."""
         self._cut()
-        structlog.get_logger().warning("connection closed", reason="no memory could be allocated for its input")
+        self._server.peer_log.warning(
+            "connection closed", self.address, reason="no memory could be allocated for its input"
+        )
 
     def _cut(self) -> None:
         """End the connection without its output, and free everything at once."""
@@ -237,8 +265,18 @@ class ConnectionTransport(asyncio.BufferedProtocol):
 
     def close_when_sent(self) -> None:
         """Close the transport after it has sent its buffer."""
-        if not self.transport.is_closing():
-            self.transport.close()
+        if self.transport.is_closing():
+            return
+        fault = self.peer.connection.fault
+        if fault is not None:
+            self._server.peer_log.warning(
+                "connection failed",
+                self.address,
+                container=self.peer.connection.remote_container_id[:80],
+                condition=str(fault.condition),
+                reason=str(fault.description)[:_REASON_MAX],
+            )
+        self.transport.close()
 
     def extend_deadlines(self, stall_ms: int, now_ms: int) -> None:
         """Extend the peer's deadlines by the time in which this process stood still: its bytes may lie unread."""
@@ -257,6 +295,8 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         if self._open_deadline_ms and connection.remote_open is not None:
             self._open_deadline_ms = 0
         if self._open_deadline_ms and now_ms > self._open_deadline_ms:
+            why = f"no open within {self._server.server_limits.handshake_ms} ms (handshake_ms)"
+            self._server.peer_log.warning("connection failed", self.address, reason=why)
             self.transport.abort()
             return
         if self._is_unread(now_ms):
@@ -277,8 +317,9 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         if not unsent_bytes or read_bytes != self._read_bytes:
             self._read_bytes, self._read_deadline_ms = read_bytes, now_ms + timeout_ms
         elif timeout_ms and now_ms > self._read_deadline_ms:
-            structlog.get_logger().warning(
+            self._server.peer_log.warning(
                 "peer dropped",
+                self.address,
                 container=self.peer.container[:80],
                 reason=f"it read nothing for {timeout_ms} ms (write_timeout_ms)",
                 unsent_bytes=unsent_bytes,

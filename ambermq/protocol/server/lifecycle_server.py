@@ -4,7 +4,7 @@ Rule 1. vhost_lifecycle.py uses only this protocol. So server.py imports it, and
 """
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.server.vhost_runner import VhostRunner, VhostServices
@@ -19,6 +19,14 @@ class LifecycleServer(Protocol):
     @property
     def server_limits(self) -> ServerLimits:
         """The limits of links and connections, and of virtual hosts."""
+
+    @property
+    def descriptors_max(self) -> int:
+        """The process's limit of open files."""
+
+    @property
+    def sockets(self) -> Mapping[Any, Any]:
+        """The connections of all virtual hosts."""
 
     @property
     def hosts(self) -> Mapping[str, VhostRunner]:

@@ -10,13 +10,17 @@ Rule 1. No handler blocks: it parses a read and queues commands. The kernel and 
         disk.
 Rule 2. A connection is written once a tick. A peer that does not read gets no deliveries, and later is not read.
 Rule 3. A connection belongs to the default virtual host, until its open names another one.
-Rule 4. A failed log ends the server: no message is settled afterwards, and `failure` holds the exception.
+Rule 4. A connection is admitted before it gets a transport. The logs have a reserve of descriptors (descriptors.py).
+Rule 5. A failed log ends the server: no message is settled afterwards, and `failure` holds the exception.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Mapping
-from typing import Final, final
+from collections.abc import Callable, Collection, Mapping, Sequence
+from socket import socket as Socket  # noqa: N812 - the connections of this module are called sockets
+from typing import Any, Final, final
+
+import structlog
 
 from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST
 from ambermq.protocol.amqp10.connection.sasl import SaslServer
@@ -27,8 +31,14 @@ from ambermq.protocol.amqp10.spec import ConnectionCondition
 from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.gateway.connection_gateway import Authenticator
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
+from ambermq.protocol.gateway.user_connections import UserConnections
+from ambermq.protocol.server.acceptor import PAUSE_SECONDS, Acceptor, bound_sockets
+from ambermq.protocol.server.admission import Admission
 from ambermq.protocol.server.connection_transport import SWEEP_MS, ConnectionTransport
+from ambermq.protocol.server.descriptors import connections_for
+from ambermq.protocol.server.limited_log import LimitedLog
 from ambermq.protocol.server.memory_guard import MemoryGuard
+from ambermq.protocol.server.peer_address import address_of
 from ambermq.protocol.server.vhost_lifecycle import VhostLifecycle, Vhosts
 from ambermq.protocol.server.vhost_runner import VhostRunner, VhostServices
 from ambermq.protocol.server_limits import ServerLimits
@@ -41,6 +51,8 @@ _UNBOUNDED: Final = 1 << 62
 """The budget of a server whose owner has measured no limit."""
 _POLL_MS: Final = 10
 """The interval at which a stopping server checks for open connections."""
+_DESCRIPTORS_MAX: Final = 1 << 20
+"""The limit of open files of a process that names none: more than a server needs."""
 
 
 @final
@@ -60,8 +72,12 @@ class Server:
         allow_bare: bool,
         may_read_log: Callable[[str | None], bool],
         address_space_left: Callable[[], int] = lambda: _UNBOUNDED,
+        descriptors_max: int = _DESCRIPTORS_MAX,
     ) -> None:
-        """Serve the virtual hosts of `services`, which include the default one; `vhosts` creates and deletes others."""
+        """Serve the virtual hosts of `services`, which include the default one; `vhosts` creates and deletes others.
+
+        `descriptors_max` is the process's limit of open files.
+        """
         self.limits = limits
         self.server_limits = server_limits
         self.container_id = container_id
@@ -79,6 +95,16 @@ class Server:
             stall_ms=server_limits.memory_stall_ms,
         )
         """The guard of the memory that all connections hold."""
+        self.descriptors_max = descriptors_max
+        """The process's limit of open files."""
+        self.clock_ns = time.monotonic_ns
+        """The monotonic clock."""
+        self.peer_log = LimitedLog(self.clock_ns)
+        """The log lines that peers can cause."""
+        self.admission: Admission[ConnectionTransport] = Admission(server_limits)
+        """The count of connections, by what they have proved."""
+        self.users = UserConnections(server_limits.user_connections_max)
+        """The connections of each user, in all virtual hosts."""
         self.failure: Exception | None = None
         """Why the server failed; None while it has not."""
         self.stopped = asyncio.Event()
@@ -88,29 +114,32 @@ class Server:
         """The virtual hosts by name."""
         self.default = self.hosts[DEFAULT_VHOST]
         self._loop = asyncio.get_running_loop()
-        self._server: asyncio.Server | None = None
+        self._acceptor = Acceptor(self._accept, self._accept_failed)
+        self._connecting: set[asyncio.Task[Any]] = set()
         self._is_stopping = False
-        self.clock_ns = time.monotonic_ns
-        """The monotonic clock."""
         self.epoch_us = _wall_ahead_us()
         """The difference between `now_us` and that clock."""
         self._sweeper: asyncio.TimerHandle | None = None
         self._sweep_due_ms = 0
 
-    async def start(self, host: str, port: int) -> int:
-        """Listen, and return the port, which the system chooses for port 0. Raises OSError."""
-        self._server = await self._loop.create_server(lambda: ConnectionTransport(self), host, port, backlog=1024)
+    async def start(self, host: str, port: int, sockets: Sequence[Socket] = ()) -> int:
+        """Listen, and return the port, which the system chooses for port 0. Raises OSError.
+
+        With `sockets`, which are bound already, it listens on them instead of on `host` and `port`.
+        """
+        sockets = sockets or await asyncio.to_thread(bound_sockets, host, port)
+        self._limit_connections()
+        self._acceptor.start(sockets)
         for each in self.hosts.values():
             each.start()
         self._sweep_later()
-        listening: int = self._server.sockets[0].getsockname()[1]
+        listening: int = sockets[0].getsockname()[1]
         return listening
 
     async def stop(self) -> None:
         """Stop: refuse connections, send everything promised, and close all connections with amqp:connection:forced."""
         self._is_stopping = True
-        if self._server is not None:
-            self._server.close()
+        self._acceptor.close()
         await self.lifecycle.end()
         # Only what was read is settled: otherwise a sender that never pauses would prevent the end.
         for each in self.hosts.values():
@@ -134,10 +163,9 @@ class Server:
         self._end()
 
     @property
-    def is_crowded(self) -> bool:
-        """Return whether no further connection is accepted."""
-        is_ending = self._is_stopping or self.failure is not None
-        return is_ending or len(self.sockets) >= self.server_limits.connections_max
+    def is_ending(self) -> bool:
+        """Return whether the server stops or has failed."""
+        return self._is_stopping or self.failure is not None
 
     def stall_ms(self, now_ms: int) -> int:
         """Return how long this process has stood still, as on a suspended machine: by so much the sweep is late.
@@ -172,6 +200,7 @@ class Server:
         """Begin to serve a virtual host."""
         self.hosts[name] = self._host(name, services)
         self.hosts[name].start()
+        self._limit_connections()
 
     def remove_host(self, name: str, error: Error) -> VhostServices:
         """Stop serving a virtual host, close its connections, and return its services."""
@@ -181,18 +210,65 @@ class Server:
                 # The default virtual host sends the close frames, since this one ends.
                 socket.close_with_vhost(self.default, error)
         host.end()
+        self._limit_connections()
         return host.services
 
     def _host(self, name: str, services: VhostServices) -> VhostRunner:
         host = VhostRunner(self, name, services, container_id=self.container_id, may_read_log=self.may_read_log)
         host.gateway.set_memory_low(is_low=self.memory.is_low)
+        admission = self.admission
         host.gateway.figures |= {
+            "connections": lambda: admission.count,
+            "connections_dropped": lambda: admission.dropped,
+            "connections_max": lambda: admission.connections_max,
+            "connections_refused": lambda: admission.refused,
+            "connections_unauthenticated": lambda: admission.strangers,
+            "descriptors_max": lambda: self.descriptors_max,
             "memory_bytes": lambda: self.memory.budget.held_bytes,
             "memory_bytes_max": lambda: self.memory.budget.bytes_max,
             "memory_closed": lambda: self.memory.closed_count,
             "memory_is_low": lambda: self.memory.is_low,
         }
         return host
+
+    def _limit_connections(self) -> None:
+        """Lower the limit of connections to what the descriptors suffice for."""
+        wanted, possible = self.server_limits.connections_max, connections_for(len(self.hosts), self.descriptors_max)
+        found = min(wanted, possible)
+        if found < wanted and found != self.admission.connections_max:
+            structlog.get_logger().warning(
+                "connections_max lowered",
+                connections_max=found,
+                configured=wanted,
+                reason=f"{self.descriptors_max} open files, of which {self.descriptors_max - possible} are reserved",
+                advice="raise the limit of open files: ulimit -n, or LimitNOFILE of systemd",
+            )
+        self.admission.connections_max = found
+
+    def _accept(self, stream: Socket, name: Any) -> None:
+        """Admit an accepted connection, or close it."""
+        socket = ConnectionTransport(self, address_of(name))
+        refusal = self.admission.admit(socket, self.clock_ns() // 1_000_000)
+        if refusal:
+            stream.close()
+            self.peer_log.warning("connection refused", socket.address, reason=refusal)
+            return
+        task = self._loop.create_task(self._connect(stream, socket))
+        # The event loop holds only weak references to tasks.
+        self._connecting.add(task)
+        task.add_done_callback(self._connecting.discard)
+
+    async def _connect(self, stream: Socket, socket: ConnectionTransport) -> None:
+        """Create the transport of an accepted connection."""
+        try:
+            await self._loop.connect_accepted_socket(lambda: socket, stream)
+        except OSError as error:
+            stream.close()
+            socket.never_connected()
+            self.peer_log.warning("connection failed", socket.address, reason=str(error))
+
+    def _accept_failed(self, error: OSError) -> None:
+        self.peer_log.warning("accepting paused", "", reason=str(error), seconds=PAUSE_SECONDS)
 
     def _sweep(self) -> None:
         self.epoch_us = max(self.epoch_us, _wall_ahead_us())
@@ -203,6 +279,7 @@ class Server:
             socket.check_deadlines(now_ms)
         self.memory.survey_soon()
         self.memory.set_tight(is_tight=self.address_space_left() < _SPACE_BYTES_MIN)
+        self.peer_log.sweep()
         self.read_buffer.trim()
         for host in self.hosts.values():
             host.sweep(now_ms, self.now_us())
@@ -238,12 +315,12 @@ class Server:
         self._end()
 
     def _end(self) -> None:
-        if self._server is not None:
-            self._server.close()
+        self._acceptor.close()
         for host in self.hosts.values():
             host.end()
         if self._sweeper is not None:
             self._sweeper.cancel()
+        self.peer_log.close()
         self.stopped.set()
 
 

@@ -12,13 +12,15 @@ from ambermq.protocol.amqp10.framing.frame_reader import ReadBuffer
 from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.gateway.connection_gateway import Authenticator
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
+from ambermq.protocol.server.admission import Admission, AdmittedConnection
+from ambermq.protocol.server.limited_log import LimitedLog
 from ambermq.protocol.server.memory_guard import MemoryGuard
 from ambermq.protocol.server.vhost_runner import VhostRunner
 from ambermq.protocol.server_limits import ServerLimits
 
 __all__ = ["TransportServer"]
 
-TransportT = TypeVar("TransportT")
+TransportT = TypeVar("TransportT", bound=AdmittedConnection)
 """The transport. It is a parameter, so that its module imports this one, and not the other way round."""
 
 
@@ -71,8 +73,16 @@ class TransportServer(Protocol[TransportT]):
         """The guard of the memory that all connections hold."""
 
     @property
-    def is_crowded(self) -> bool:
-        """Return whether no further connection is accepted."""
+    def admission(self) -> Admission[TransportT]:
+        """The count of connections, by what they have proved."""
+
+    @property
+    def peer_log(self) -> LimitedLog:
+        """The log lines that peers can cause."""
+
+    @property
+    def is_ending(self) -> bool:
+        """Return whether the server stops or has failed."""
 
     def stall_ms(self, now_ms: int) -> int:
         """Return how long this process has stood still."""

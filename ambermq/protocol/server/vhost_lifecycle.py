@@ -32,6 +32,7 @@ from ambermq.protocol.management.vhosts import (
     ResetVhost,
     VhostCommand,
 )
+from ambermq.protocol.server.descriptors import connections_for
 from ambermq.protocol.server.lifecycle_server import LifecycleServer
 from ambermq.protocol.server.vhost_runner import VhostRunner, VhostServices
 
@@ -167,6 +168,10 @@ class VhostLifecycle:
         count, limit = len(self._server.hosts), self._server.server_limits.vhosts_max
         if count >= limit:
             raise Refused(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, f"at most {limit} virtual hosts (vhosts_max)")
+        descriptors_max, connections = self._server.descriptors_max, len(self._server.sockets)
+        if connections > connections_for(count + 1, descriptors_max):
+            why = f"{connections} connections leave too few of {descriptors_max} open files for its log (ulimit -n)"
+            raise Refused(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, why)
 
     def _host(self, name: str) -> VhostRunner:
         host = self._server.hosts.get(name)

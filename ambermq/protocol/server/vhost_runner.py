@@ -84,6 +84,7 @@ class VhostRunner:
             may_read_log=may_read_log,
             vhost=name,
             vhosts=server.lifecycle,
+            users=server.users,
         )
         self._server = server
         self.schedule = services.engine.schedule
@@ -235,8 +236,10 @@ class VhostRunner:
             self.arm(now_us)
 
     def _log_mistakes(self) -> None:
-        for mistake in self.gateway.mistakes:
-            structlog.get_logger().error("command failed", vhost=self.name, error=repr(mistake), exc_info=mistake)
+        for peer, mistake in self.gateway.mistakes:
+            socket = None if peer is None else self._server.sockets.get(peer)
+            values = {"vhost": self.name, "error": repr(mistake), "exc_info": mistake}
+            self._server.peer_log.error("command failed", "" if socket is None else socket.address, **values)
         self.gateway.mistakes.clear()
 
     def arm(self, now_us: int) -> None:

@@ -10,6 +10,8 @@ from typing import Protocol
 
 from ambermq.protocol.gateway.gateway import VhostGateways
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
+from ambermq.protocol.gateway.user_connections import UserConnections
+from ambermq.protocol.server.limited_log import LimitedLog
 from ambermq.protocol.server_limits import ServerLimits
 
 __all__ = ["VhostServer", "VhostSocket"]
@@ -21,6 +23,10 @@ class VhostSocket(Protocol):
     @property
     def transport(self) -> asyncio.Transport:
         """The transport of the event loop."""
+
+    @property
+    def address(self) -> str:
+        """The address of the peer."""
 
     def resume_reading(self) -> None:
         """Resume reading, unless the peer must read its output first."""
@@ -48,6 +54,14 @@ class VhostServer(Protocol):
     @property
     def sockets(self) -> Mapping[LinkPeer, VhostSocket]:
         """The connections of all virtual hosts."""
+
+    @property
+    def users(self) -> UserConnections:
+        """The connections of each user, in all virtual hosts."""
+
+    @property
+    def peer_log(self) -> LimitedLog:
+        """The log lines that peers can cause."""
 
     def fail(self, failure: Exception) -> None:
         """End the server at once."""

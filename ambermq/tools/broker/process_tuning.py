@@ -12,11 +12,22 @@ from typing import Final
 import structlog
 
 from ambermq.log.format import checksum
+from ambermq.tools.terminal.errors import ToolError
 
-__all__ = ["LOG_LEVELS", "configure_logging", "freeze_heap", "raise_open_files", "tune_interpreter", "warn_of_slowness"]
+__all__ = [
+    "LOG_LEVELS",
+    "check_open_files",
+    "configure_logging",
+    "freeze_heap",
+    "raise_open_files",
+    "tune_interpreter",
+    "warn_of_slowness",
+]
 
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
+_DESCRIPTORS_MIN: Final = 64
+"""The least limit of open files: a broker without connections has about 20 open."""
 _SWITCH_SECONDS: Final = 0.0005
 _YOUNG_COUNT: Final = 20_000
 _MIDDLE_COUNT: Final = 100
@@ -52,6 +63,18 @@ def raise_open_files() -> int:
     except (ValueError, OSError):
         return soft  # some systems refuse the hard limit that they report
     return hard
+
+
+def check_open_files(descriptors_max: int) -> None:
+    """Raise ToolError if the process may open too few files for a broker."""
+    if descriptors_max < _DESCRIPTORS_MIN:
+        raise ToolError(
+            "too few open files",
+            where="the limit of this process",
+            expected=f"at least {_DESCRIPTORS_MIN}",
+            found=str(descriptors_max),
+            advice="raise it: ulimit -n, or LimitNOFILE of systemd",
+        )
 
 
 def tune_interpreter() -> None:

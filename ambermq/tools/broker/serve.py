@@ -33,6 +33,7 @@ from ambermq.tools.broker.memory_limit import address_space_left, default_memory
 from ambermq.tools.broker.one_time_tokens import OneTimeTokens
 from ambermq.tools.broker.process_tuning import (
     LOG_LEVELS,
+    check_open_files,
     configure_logging,
     freeze_heap,
     raise_open_files,
@@ -67,7 +68,8 @@ class Broker:
 
     def run(self) -> None:
         """Recover and serve until a signal or a failed log; raise LogError or ToolError if that fails."""
-        raise_open_files()
+        descriptors_max = raise_open_files()
+        check_open_files(descriptors_max)
         tune_interpreter()
         warn_of_slowness()
         # Recovery waits for the disk meanwhile.
@@ -80,12 +82,12 @@ class Broker:
             preparation.join()
         freeze_heap()
         try:
-            uvloop.run(self._serve(vhosts))
+            uvloop.run(self._serve(vhosts, descriptors_max))
         finally:
             vhosts.close()
         structlog.get_logger().info("stopped", data=self.directory)
 
-    async def _serve(self, vhosts: VhostStore) -> None:
+    async def _serve(self, vhosts: VhostStore, descriptors_max: int) -> None:
         tokens = OneTimeTokens()
         server = Server(
             vhosts.services,
@@ -100,6 +102,7 @@ class Broker:
             allow_bare=self.allows_anonymous,
             may_read_log=_LogReaders(self.settings, self.host),
             address_space_left=address_space_left,
+            descriptors_max=descriptors_max,
         )
         try:
             port = await server.start(self.host, self.port)

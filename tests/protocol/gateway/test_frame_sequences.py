@@ -139,7 +139,7 @@ class _Broker:
     def check(self) -> None:
         """Check that no exception of our code was stored."""
         if self.gateway.mistakes:
-            raise self.gateway.mistakes[0]
+            raise self.gateway.mistakes[0][1]
 
     def end(self) -> None:
         """End all peers, and check that nothing of them is left."""

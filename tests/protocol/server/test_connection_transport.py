@@ -10,6 +10,7 @@ from ambermq.protocol.amqp10.framing.frame_reader import ReadBuffer
 from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.amqp10.memory_budget import MemoryAccount, MemoryBudget
 from ambermq.protocol.server.connection_transport import ConnectionTransport
+from ambermq.protocol.server.limited_log import LimitedLog
 from ambermq.protocol.server_limits import ServerLimits
 
 HANDSHAKE_MS = 10_000
@@ -37,7 +38,10 @@ class _Transport:
 def accepted(transport: _Transport, *, open_deadline_ms: int = 0) -> ConnectionTransport:
     """A connection that was made at 0 and has sent nothing."""
     limits = ConnectionLimits(idle_timeout_ms=0, close_ms=5000)
-    server: Any = SimpleNamespace(limits=limits, server_limits=ServerLimits(handshake_ms=HANDSHAKE_MS))
+    peer_log = LimitedLog(lambda: 0)
+    server: Any = SimpleNamespace(
+        limits=limits, server_limits=ServerLimits(handshake_ms=HANDSHAKE_MS), peer_log=peer_log
+    )
     socket = ConnectionTransport(server)
     connection = Connection(ConnectionRole.SERVER, limits, now_ms=0, container_id="broker")
     stub: Any = transport

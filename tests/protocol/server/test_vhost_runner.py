@@ -13,6 +13,7 @@ from ambermq.engine.loop.schedule import FOREVER_US
 from ambermq.engine.model.entry_word import pack_words
 from ambermq.engine.model.outcome import ACCEPTED
 from ambermq.log.storage.worker_threads import InlineWorkers
+from ambermq.protocol.server.limited_log import LimitedLog
 from ambermq.protocol.server.vhost_runner import VhostRunner, VhostServices
 from ambermq.protocol.server_limits import ServerLimits
 from tests.engine.rig import COLD, Rig, held
@@ -24,7 +25,9 @@ _HANGS_S = 60
 def host_of(rig: Rig) -> VhostRunner:
     """A host of an engine by whose clock it goes."""
     clock: Any = {"clock_ns": lambda: rig.now_us * 1000, "epoch_us": 0}
-    server: Any = SimpleNamespace(server_limits=ServerLimits(), lifecycle=None, sockets={}, **clock)
+    server: Any = SimpleNamespace(
+        server_limits=ServerLimits(), lifecycle=None, users=None, peer_log=LimitedLog(lambda: 0), sockets={}, **clock
+    )
     beside = BackgroundQueries(InlineWorkers(), DIRECTORY, rig.loop.log.config, past_jobs_max=1, past_waiting_max=1)
     ground = VhostServices(rig.loop, beside)
     return VhostRunner(server, "default", ground, container_id="broker", may_read_log=lambda _: False)

@@ -90,6 +90,7 @@ class Connection:
         "_sasl",
         "dirty",
         "events",
+        "fault",
         "is_ended",
         "limits",
         "link_count",
@@ -127,6 +128,8 @@ class Connection:
         """The largest frame that the peer accepts; the minimum of the specification until its open."""
         self.is_ended = False
         """Whether ConnectionClosed was appended: the owner writes the rest of the output and closes the transport."""
+        self.fault: Error | None = None
+        """The peer's fault that ended the connection; None without one."""
         self._container_id = container_id
         self._sasl = sasl
         handshake: Handshake = ClientHandshake(None, None)
@@ -507,7 +510,8 @@ class Connection:
 
     def end(self, condition: str, description: str) -> None:
         """End because of a fault, without a frame; only parts of the connection call it."""
-        self._finish(Error(condition=condition, description=description))
+        self.fault = Error(condition=condition, description=description)
+        self._finish(self.fault)
 
     def _finish(self, error: Error | None) -> None:
         """End all sessions, drop the output after SASL, and append ConnectionClosed."""
