@@ -68,7 +68,8 @@ def test_the_parser_of_selectors_is_built_before_the_broker_serves(
 
     selector._parser.cache_clear()
     monkeypatch.setattr(VhostStore, "recover", recover)
-    for name in ("raise_open_files", "tune_interpreter", "warn_of_slowness"):
+    monkeypatch.setattr(serve_module, "raise_open_files", lambda: 1024)
+    for name in ("tune_interpreter", "warn_of_slowness"):
         monkeypatch.setattr(serve_module, name, lambda: None)
     with pytest.raises(ToolError, match="no recovery"):
         Broker(str(tmp_path), "127.0.0.1", 0, Settings(), allows_anonymous=True).run()
