@@ -54,6 +54,8 @@ class PublishDone(Struct):
     condition: str = ""
     description: str = ""
     after: int = AT_CLOSE
+    is_queue_full: bool = False
+    """Whether they were rejected because a queue has its maximum length."""
 
 
 @final

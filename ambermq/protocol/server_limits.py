@@ -5,10 +5,13 @@ from typing import Final
 
 from ambermq.protocol.amqp10.limits import UINT_MAX, bounded
 
-__all__ = ["ServerLimits"]
+__all__ = ["ServerLimits", "room_low_bytes"]
 
 _INT_MAX: Final = (1 << 31) - 1
 """The largest bound of a transport's buffer that the event loop accepts."""
+_ROOM_LOW_BYTES: Final = 64 << 20
+_FILE_SYSTEM_DIVISOR: Final = 16
+"""The default of `room_low_bytes` is at most this part of the file system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +54,9 @@ class ServerLimits:
     """Bytes of messages that the engine dispatches to one consumer at a time, by an estimate of their size."""
     grant_messages: int = bounded(2000, least=1)
     """Messages that the engine dispatches to one consumer at a time."""
-    room_low_bytes: int = 64 << 20
-    """With less free disk space producers get no credit, and only sessions with management links accept transfers."""
+    room_low_bytes: int = _ROOM_LOW_BYTES
+    """With less free disk space producers get no credit, and only sessions with management links accept transfers. The
+    default is at most a sixteenth of the file system."""
     goodbye_ms: int = 1000
     """Time for peers to answer the close when the broker stops."""
     shutdown_ms: int = 5000
@@ -73,3 +77,10 @@ class ServerLimits:
     """Queries of the past of a virtual host that run at a time. Each has a thread."""
     past_waiting_max: int = 100
     """Queries of the past of a virtual host that wait. A further one is refused."""
+
+
+def room_low_bytes(limits: ServerLimits, disk_bytes: int) -> int:
+    """Return the free disk space below which producers are held back, for a file system of `disk_bytes`."""
+    if limits.room_low_bytes != _ROOM_LOW_BYTES:
+        return limits.room_low_bytes
+    return min(limits.room_low_bytes, disk_bytes // _FILE_SYSTEM_DIVISOR)

@@ -9,7 +9,7 @@ from ambermq.log.storage.interface import Storage
 from ambermq.log.storage.worker_threads import InlineWorkers
 from ambermq.log.write.log import Log
 
-__all__ = ["CONFIG", "DIRECTORY", "Life", "body_of", "recovered_bodies"]
+__all__ = ["CONFIG", "DIRECTORY", "Life", "SharingWorkers", "body_of", "recovered_bodies"]
 
 DIRECTORY = "/data"
 CONFIG = LogConfig(

@@ -50,6 +50,14 @@ class Inode:
             self.seen.extend(bytes(length - len(self.seen)))
             self.lengths.append(length)
 
+    def cut(self, length: int) -> None:
+        """Cut the file; until a sync a crash may find it at any length that it had."""
+        if length < len(self.seen):
+            del self.seen[length:]
+            self.lengths.append(length)
+            first = -(-length // SECTOR_BYTES)
+            self.versions = {sector: each for sector, each in self.versions.items() if sector < first}
+
     def sync(self) -> None:
         self._settle(length=len(self.seen), versions={sector: each[-1] for sector, each in self.versions.items()})
 
@@ -153,6 +161,11 @@ class SimulatedFile:
             self._call("allocate")
             self._storage.take_space(position + length - len(self._inode.seen))
             self._inode.extend(position + length)
+
+    def truncate(self, length: int) -> None:
+        with self._storage.mutex:
+            self._call("truncate")
+            self._inode.cut(length)
 
     def drop_cache(self, position: int, length: int) -> None:
         with self._storage.mutex:
@@ -386,6 +399,11 @@ class SimulatedStorage:
         with self.mutex:
             self.count_call("free_bytes")
             return max(0, self._free())
+
+    def total_bytes(self, path: str) -> int:
+        with self.mutex:
+            self.count_call("total_bytes")
+            return self.capacity_bytes
 
     def _change(self, path: str, names: dict[str, Inode | None]) -> None:
         _apply(self._names, names)

@@ -15,6 +15,7 @@ with little garbage stays.
 Rule 5. A compressed segment stays compressed, because uncompressed it may be several times as large.
 """
 
+import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
@@ -36,7 +37,9 @@ __all__ = [
     "dead_of",
     "end_for",
     "groups_of",
+    "oldest_requested",
     "plan_compaction",
+    "within_snapshots",
 ]
 
 GARBAGE_PERCENT: Final = 25
@@ -44,6 +47,9 @@ GARBAGE_PERCENT: Final = 25
 
 _SMALL_DIVISOR: Final = 4
 """A segment smaller than 1/4 of the largest size is merged with small neighbours."""
+_OFFSET_MAX: Final = (1 << 64) - 1
+_COMPACTION_NAME: Final = re.compile(r"compaction-\d+-[0-9a-f]{8}-\d")
+"""The names that compactions give to their snapshots."""
 _EMPTY_BYTES: Final = SEGMENT_HEADER_BYTES + BATCH_HEADER_BYTES
 
 
@@ -55,6 +61,8 @@ class History:
     """Keep events younger than this, in microseconds; 0 keeps none."""
     size: int | None = None
     """Keep the newest events, at least this many bytes of segments; 0 keeps none."""
+    keeps_snapshots: bool = False
+    """Keep every snapshot that a person requested, and the history from the oldest one on."""
 
     @property
     def is_none(self) -> bool:
@@ -109,10 +117,11 @@ def base_for(manifest: Manifest, history: History, *, now_us: int, active_bytes:
     `active_bytes` is the size of the active segment. A base that does not move the horizon does not count.
     """
     horizon = manifest.horizon.offset if manifest.horizon else -1
+    end_max = _end_max(manifest, history)
     for snapshot in reversed(manifest.snapshots[:-1]):
         is_old = history.age_us is not None and snapshot.time_us <= now_us - history.age_us
         is_far = history.size is not None and _bytes_after(manifest, snapshot.end) + active_bytes >= history.size
-        if (is_old or is_far) and snapshot.end > horizon:
+        if (is_old or is_far) and horizon < snapshot.end <= end_max:
             return snapshot
     return None
 
@@ -122,14 +131,33 @@ def end_for(manifest: Manifest, history: History, *, young_offset: int | None, a
 
     `young_offset` is the offset of the first event that is too young to remove, None if age does not matter.
     """
-    begin = manifest.horizon.offset if manifest.horizon else 0
+    begin, end_max = manifest.horizon.offset if manifest.horizon else 0, _end_max(manifest, history)
     for segment in reversed(manifest.sealed[1:]):
         end = segment.base_offset
         is_old = young_offset is not None and end <= young_offset
         is_far = history.size is not None and _bytes_after(manifest, end) + active_bytes >= history.size
-        if is_old or is_far:
+        if (is_old or is_far) and end <= end_max:
             return end if end > begin else None
     return None
+
+
+def oldest_requested(manifest: Manifest) -> Snapshot | None:
+    """Return the oldest snapshot that a person requested: neither the broker nor a compaction took it."""
+    requested = (one for one in manifest.snapshots if not one.is_automatic)
+    return next((one for one in requested if not _COMPACTION_NAME.fullmatch(one.name)), None)
+
+
+def within_snapshots(manifest: Manifest, history: History) -> History:
+    """Return the history to keep, but some of it if a requested snapshot that must stay needs some."""
+    if history.is_none and history.keeps_snapshots and oldest_requested(manifest) is not None:
+        return History(size=1, keeps_snapshots=True)
+    return history
+
+
+def _end_max(manifest: Manifest, history: History) -> int:
+    """Return the largest offset at which history may begin."""
+    snapshot = oldest_requested(manifest) if history.keeps_snapshots else None
+    return _OFFSET_MAX if snapshot is None else snapshot.end
 
 
 def _bytes_after(manifest: Manifest, offset: int) -> int:

@@ -24,6 +24,8 @@ class DecisionContext(Struct, frozen=True):
     """The router of the state that the decision reads."""
     batch_bytes_max: int = 4 << 20
     """The maximum size of a batch of the log; no record may be larger."""
+    room_keeper: str = ""
+    """The requested snapshot that keeps history on a full disk; empty if there is none."""
 
 
 Decision = tuple[list[Event], list[Effect]]

@@ -251,7 +251,10 @@ def _to_queues(
         why = f"it would reach {len(queues)} queues: at most {queues_max} (message_queues_max)"
         return [], [_rejected(command, "amqp:resource-limit-exceeded", why)]
     if context.room_bytes < size:
-        return [], [_rejected(command, "amqp:resource-limit-exceeded", "the broker has no room left on its disk")]
+        why = "the broker has no room left on its disk"
+        if context.room_keeper:
+            why += f": the snapshot {context.room_keeper!r} keeps the history"
+        return [], [_rejected(command, "amqp:resource-limit-exceeded", why)]
     config = context.config
     # The first queue with the least room, if a queue has no room for all of the messages.
     fullest, room = None, count
@@ -336,7 +339,9 @@ def _in_part(
     events, effects = _to_queues(state, first, queues, context, added) if room else ([], [])
     held = fullest.available + added.get(fullest.id, 0) + room
     refusal = f"queue {fullest.name!r} is full: it holds {counted(held, 'message')}"
-    return events, [*effects, _rejected(rest, "amqp:resource-limit-exceeded", refusal)]
+    done = _rejected(rest, "amqp:resource-limit-exceeded", refusal)
+    done.is_queue_full = True
+    return events, [*effects, done]
 
 
 def _outcome(command: Publish, kind: OutcomeKind, *, after: int) -> PublishDone:

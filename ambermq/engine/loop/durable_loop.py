@@ -93,6 +93,8 @@ class DurableLoop:
         self.demand = Demand()
         self.config = config
         self.log = log
+        self.room_keeper = ""
+        """The requested snapshot that keeps history on a full disk, for refusals; the owner of the loop sets it."""
         self.failure: Exception | None = None
         """The exception that ended the loop; None while it runs."""
         self.snapshots = Snapshotter(log, config)
@@ -322,7 +324,7 @@ class DurableLoop:
                     room_bytes = log.room_bytes()
                 left = (room_bytes or 0) - draft.byte_count
                 moment = DecisionContext(
-                    now_us, draft.next_offset, left, config, self.router, log.config.batch_bytes_max
+                    now_us, draft.next_offset, left, config, self.router, log.config.batch_bytes_max, self.room_keeper
                 )
                 try:
                     events, answers = DECIDE[type(command)](self.state, command, moment)

@@ -21,6 +21,7 @@ from ambermq.engine.time_budget import standing_clock
 from ambermq.log.errors import DamageError, LogError
 from ambermq.log.manifest.manifest import forget_lost, manifest_path
 from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.write.ballast import Ballast
 
 __all__ = ["Report", "fold_log", "recover"]
 
@@ -56,18 +57,21 @@ def recover(
     fields_of: FieldsOf = no_fields,
     mode: VhostMode = VhostMode.AUTOMATIC,
     clock_ns: Callable[[], int] = standing_clock,
+    ballast: Ballast | None = None,
 ) -> DurableLoop:
     """Return a loop over the recovered log, ready to serve: its start is durable.
 
     `fields_of` decodes the fields of a message that muxers match, since the engine knows no encoding. `mode` is the
     mode of a log that was never started; any other log holds its mode. `clock_ns` measures the time of matching.
+    Without `ballast` the log has one of its own.
     Raises the errors of `fold_log`, and LogFailed.
     """
     state = fold_log(recovery, progress, report)
     if not state.epoch:
         state = state.with_fields(mode=mode)
     lost = [(lost.first_offset, lost.next_offset) for lost in recovery.manifest.lost]
-    loop = DurableLoop(recovery.log(touches_of=touches_of), state, config, fields_of, clock_ns)
+    log = recovery.log(touches_of=touches_of, ballast=ballast)
+    loop = DurableLoop(log, state, config, fields_of, clock_ns)
     loop.start(now_us, lost)
     loop.snapshots.start(now_us, logged_bytes=recovery.scanned_bytes)
     if lost:

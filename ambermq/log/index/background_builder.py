@@ -9,6 +9,7 @@ build returns to the system: with a backlog of 1,000,000 messages it was 8 to 14
 
 from collections import deque
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from typing import final
 
 import lmdb
@@ -67,12 +68,16 @@ class BackgroundBuilder:
         release_free_memory()
 
     def close(self) -> None:
-        """Abort the build in progress and remove its file. The next step starts it again."""
+        """Abort the build in progress and remove its file. The next step starts it again.
+
+        A file that a failing disk does not remove stays: the next build replaces it.
+        """
         if self._build is not None:
             file, builder = self._build
-            builder.close()
-            file.close()
             self._build = None
+            with suppress(OSError, lmdb.Error):
+                builder.close()
+            file.close()
 
     def _current_build(self) -> tuple[File, IndexBuilder]:
         if self._build is None:

@@ -15,6 +15,7 @@ never a tail. So an edit that seals a segment is committed only after the last s
 
 import errno
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -220,6 +221,21 @@ def store(storage: Storage, directory: str, manifest: Manifest) -> None:
     temporary = f"{directory}/{_TEMPORARY_NAME}"
     if storage.exists(temporary):
         storage.unlink(temporary)
+    try:
+        _replace(storage, directory, manifest, temporary)
+    except OSError:
+        # On a full disk the next start needs its space.
+        with suppress(OSError):
+            storage.unlink(temporary)
+        raise
+    try:
+        storage.sync_directory(directory)
+    except OSError as error:
+        # Readers see the new manifest, and a power loss may restore the old one. A second sync would prove nothing.
+        raise LogFailed(f"{directory}: sync failed after its manifest was replaced: {error}") from error
+
+
+def _replace(storage: Storage, directory: str, manifest: Manifest, temporary: str) -> None:
     file = storage.open(temporary, create=True)
     try:
         file.write([encode(manifest)], 0)
@@ -232,11 +248,6 @@ def store(storage: Storage, directory: str, manifest: Manifest) -> None:
     finally:
         if lock is not None:
             lock.release()
-    try:
-        storage.sync_directory(directory)
-    except OSError as error:
-        # Readers see the new manifest, and a power loss may restore the old one. A second sync would prove nothing.
-        raise LogFailed(f"{directory}: sync failed after its manifest was replaced: {error}") from error
 
 
 def _lock_or_link(storage: Storage, directory: str, generation: int) -> FileLock | None:

@@ -10,6 +10,9 @@ Rule 2. Every step can be interrupted and repeated. Before the manifest edit the
 names the new file. After the edit nothing remains to do.
 Rule 3. The new epoch's offsets begin at a multiple of 2^20 above every offset that was ever seen, so none is used
 twice.
+Rule 4. A start takes no more of a full disk than its last end returned. Before it writes, it returns what earlier
+segments have allocated and not used, and, if the disk is nearly full, deletes unneeded files and the ballast. A start
+that fails before the manifest edit removes its segment.
 
 Cost: unsealed segments (two, 128 MiB at most by default) are walked twice, because their end must be known before their
 first batch is yielded. Sealed segments are walked once, during the fold: they are durable as a whole, and any fault in
@@ -18,6 +21,7 @@ them is damage.
 
 import secrets
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Final
 
 from ambermq.log.config import LogConfig
@@ -27,16 +31,19 @@ from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, SegmentHeader, segm
 from ambermq.log.format.time_range import union
 from ambermq.log.index.tables import TouchesOf, no_touches
 from ambermq.log.manifest import manifest as manifests
-from ambermq.log.manifest.manifest import Manifest, manifest_path, segments_path
+from ambermq.log.manifest.file_deletion import FileDeletion
+from ambermq.log.manifest.manifest import Manifest, SealedSegment, manifest_path, segments_path
+from ambermq.log.manifest.snapshot_placement import sweep
 from ambermq.log.manifest.writer_lock import lock_path
 from ambermq.log.read.body_store import BodyStore
 from ambermq.log.segments.batch_copy import copy_batch
 from ambermq.log.segments.batch_walk import BatchWalk
-from ambermq.log.segments.segment_reader import open_sealed, walk_whole
+from ambermq.log.segments.segment_reader import SegmentReader, open_sealed, walk_whole
 from ambermq.log.segments.tail_survey import EPOCH_OFFSETS, TailSurvey, survey
 from ambermq.log.storage.interface import File, Lock, Storage
 from ambermq.log.storage.salt import draw_salt
 from ambermq.log.storage.worker_threads import ThreadWorkers, Workers
+from ambermq.log.write.ballast import Ballast
 from ambermq.log.write.log import Log
 from ambermq.log.write.open_files import OpenFiles
 
@@ -46,6 +53,9 @@ Progress = Callable[[int, int], None]
 """Called with the bytes scanned so far and the total."""
 
 _PROGRESS_BYTES: Final = 4 << 20
+_PIECE_BYTES: Final = 1 << 20
+_START_BYTES: Final = 1 << 20
+"""A start needs less than this beside the tail that it copies: a header, two manifests and the first records."""
 
 
 def restoring_path(directory: str) -> str:
@@ -196,15 +206,24 @@ class Recovery:
         if self._progress is not None:
             self._progress(scanned_bytes, self.total_bytes)
 
-    def log(self, workers: Workers | None = None, *, touches_of: TouchesOf = no_touches) -> Log:
+    def log(
+        self,
+        workers: Workers | None = None,
+        *,
+        touches_of: TouchesOf = no_touches,
+        ballast: Ballast | None = None,
+    ) -> Log:
         """Begin the next epoch and return its log, which owns `workers`; it ends the recovery.
 
         Before it serves, the caller appends the first records of its epoch and syncs them. `touches_of` yields the keys
-        of a batch for the indexes. Raises LogFailed if the disk fails.
+        of a batch for the indexes. Without `ballast` the log has one in its own directory. Raises LogFailed if the disk
+        fails.
         """
         workers = workers or ThreadWorkers()
         try:
-            return Log(self._begin_epoch(workers, touches_of))
+            ballast = ballast or Ballast(self._storage, self._directory, self._config.ballast_bytes)
+            self._make_room(ballast)
+            return Log(self._begin_epoch(workers, touches_of, ballast))
         except (OSError, LogFailed) as error:
             workers.close()
             raise LogFailed(f"recovery of {self._directory} failed: {error}") from error
@@ -220,7 +239,35 @@ class Recovery:
         for part in self._survey.parts:
             part.file.close()
 
-    def _begin_epoch(self, workers: Workers, touches_of: TouchesOf) -> OpenFiles:
+    def _make_room(self, ballast: Ballast) -> None:
+        """Return the space that the log does not need; if the disk is nearly full, all that it can do without."""
+        storage, directory, found = self._storage, self._directory, self._survey
+        for part in found.parts:
+            end = part.end if found.fault is None else _written_end(part)
+            if end < part.file.size():
+                part.file.truncate(end)
+        self._empty_spare()
+        tail_bytes = sum(walk.header.length for _, walk in found.tail() if walk.header is not None)
+        if storage.free_bytes(directory) >= tail_bytes + _START_BYTES:
+            return
+        sweep(storage, directory)
+        FileDeletion(storage, directory).delete(frozenset(self.manifest.removed))
+        if storage.free_bytes(directory) < tail_bytes + _START_BYTES:
+            ballast.release()
+
+    def _empty_spare(self) -> None:
+        """Return the space of a spare that was never written to. The manifest edit removes its file."""
+        spare = self.manifest.spare
+        if spare is None or not self._storage.exists(segment_path(self._directory, spare)):
+            return
+        file = self._storage.open(segment_path(self._directory, spare))
+        try:
+            if file.size() and not any(file.read(SEGMENT_HEADER_BYTES, 0)):
+                file.truncate(0)
+        finally:
+            file.close()
+
+    def _begin_epoch(self, workers: Workers, touches_of: TouchesOf, ballast: Ballast) -> OpenFiles:
         storage, directory, found, old = self._storage, self._directory, self._survey, self.manifest
         file_id = free_file_id(storage, directory, old.next_file_id)
         header = SegmentHeader(draw_salt(), old.log_id, file_id, found.durable_end, old.epoch + 1)
@@ -228,18 +275,16 @@ class Recovery:
         bodies = BodyStore(storage, self._config, workers)
         for one in (*old.sealed, *sealed):
             bodies.add_sealed(one.at(directory))
-        file, position = self._copy(header, bodies)
-        # Above the last epoch's first offset even if nothing of it remains: a client may have seen a lost offset.
-        start_offset = max(found.next_start, old.start_offset + EPOCH_OFFSETS) if old.epoch else found.next_start
-        edited = manifests.begin_epoch(
-            old,
-            sealed=sealed,
-            file_id=file_id,
-            durable_end=found.durable_end,
-            valid_end=found.valid_end,
-            start_offset=start_offset,
-        )
-        manifests.store(storage, directory, edited)
+        file = storage.open(segment_path(directory, file_id), create=True)
+        try:
+            position = self._copy(file, header, bodies)
+            edited = self._edit(sealed, file_id)
+        except OSError:
+            # The manifest does not name the file. A LogFailed leaves it: a power loss may restore either manifest.
+            file.close()
+            with suppress(OSError):
+                storage.unlink(segment_path(directory, file_id))
+            raise
         return OpenFiles(
             storage=storage,
             directory=directory,
@@ -250,22 +295,37 @@ class Recovery:
             file=file,
             header=header,
             position=position,
-            next_offset=start_offset,
-            durable_end=start_offset,
+            next_offset=edited.start_offset,
+            durable_end=edited.start_offset,
             now_us=self._now_us,
             bodies=bodies,
+            ballast=ballast,
             touches_of=touches_of,
             times=union(*(part.times for part in found.parts)) if found.valid_end > found.durable_end else None,
         )
 
-    def _copy(self, header: SegmentHeader, bodies: BodyStore) -> tuple[File, int]:
+    def _edit(self, sealed: tuple[SealedSegment, ...], file_id: int) -> Manifest:
+        """Store the manifest of the new epoch, whose segment is complete, and return it."""
+        found, old = self._survey, self.manifest
+        # Above the last epoch's first offset even if nothing of it remains: a client may have seen a lost offset.
+        start_offset = max(found.next_start, old.start_offset + EPOCH_OFFSETS) if old.epoch else found.next_start
+        edited = manifests.begin_epoch(
+            old,
+            sealed=sealed,
+            file_id=file_id,
+            durable_end=found.durable_end,
+            valid_end=found.valid_end,
+            start_offset=start_offset,
+        )
+        manifests.store(self._storage, self._directory, edited)
+        return edited
+
+    def _copy(self, file: File, header: SegmentHeader, bodies: BodyStore) -> int:
         """Write the new segment with its header and the tail's batches, sync it and its name.
 
-        Return the file and the position after the last batch.
+        Return the position after the last batch.
         """
-        storage, directory = self._storage, self._directory
-        path = segment_path(directory, header.file_id)
-        file = storage.open(path, create=True)
+        path = segment_path(self._directory, header.file_id)
         bodies.begin(base_offset=header.base_offset, path=path, salt_crc=header.salt_crc)
         file.write([header.encode()], 0)
         position = SEGMENT_HEADER_BYTES
@@ -275,8 +335,20 @@ class Recovery:
                 bodies.note_batch(walk.header.base_offset, position)
                 position = copy_batch(walk, file, position=position, salt_crc=header.salt_crc)
         file.sync()
-        storage.sync_directory(segments_path(directory))
-        return file, position
+        self._storage.sync_directory(segments_path(self._directory))
+        return position
+
+
+def _written_end(part: SegmentReader) -> int:
+    """Return the position after the last byte of a part that is not zero: what follows the fault stays for a report."""
+    end = part.file.size()
+    while end > part.end:
+        start = max(part.end, end - _PIECE_BYTES)
+        written = part.file.read(end - start, start).rstrip(b"\0")
+        if written:
+            return start + len(written)
+        end = start
+    return end
 
 
 def _manifest(storage: Storage, directory: str) -> Manifest:

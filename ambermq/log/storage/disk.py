@@ -122,6 +122,10 @@ class DiskFile:
         for start in range(position, end, len(_ZEROS)):
             self.write([_ZEROS[: end - start]], start)
 
+    def truncate(self, length: int) -> None:
+        """See File."""
+        os.ftruncate(self._fd, length)
+
     def drop_cache(self, position: int, length: int) -> None:
         """See File."""
         os.posix_fadvise(self._fd, position, length, os.POSIX_FADV_DONTNEED)
@@ -274,3 +278,8 @@ class DiskStorage:
         """See Storage."""
         status = os.statvfs(path)
         return status.f_bavail * status.f_frsize
+
+    def total_bytes(self, path: str) -> int:
+        """See Storage."""
+        status = os.statvfs(path)
+        return status.f_blocks * status.f_frsize

@@ -44,6 +44,9 @@ class File(Protocol):
         The range must begin at or after the end of the written bytes. Raises OSError (ENOSPC) if the disk is full.
         """
 
+    def truncate(self, length: int) -> None:
+        """Cut the file to `length` bytes and return the space behind them to the disk. The file must not grow."""
+
     def drop_cache(self, position: int, length: int) -> None:
         """Drop a durable range from the page cache. `length` 0 means to the end of the file."""
 
@@ -116,3 +119,6 @@ class Storage(Protocol):
 
     def free_bytes(self, path: str) -> int:
         """Return the bytes that an unprivileged process can still allocate on the disk of the directory."""
+
+    def total_bytes(self, path: str) -> int:
+        """Return the size in bytes of the file system of the directory."""

@@ -2,17 +2,19 @@
 
 Rule 1. Only this thread edits the manifest. An edit for a roll follows when the sealed segment is durable. The same
         edit names the next spare, before its file is made, so that no file id is used twice.
-Rule 2. A full disk is a state, not a failure: publishing has no room, the ballast is released for one more spare, and
-        every run tries again. Any other failed call ends the lane, which is fatal. So does every failed sync of the
-        directory after the manifest was replaced.
-Rule 3. A spare is filled with zeros slowly, 4 MiB at a time and synced every 8 MiB, while the log is quiet. When the
-        log is busy the rest is only allocated (fallocate). A bulk writer in parallel raised the time of the log's syncs
-        from 3 ms to 105-365 ms.
-Rule 4. Sealed segments leave the page cache soon, so that the kernel reuses their pages. A write of 64 KiB into reused
+Rule 2. A full disk is a state, not a failure: publishing has no room, the ballast is released for the manifest and for
+        settlements, and every run tries again. Nothing is allocated beforehand then. Any other failed call ends the
+        lane, which is fatal. So does every failed sync of the directory after the manifest was replaced.
+Rule 3. A spare is made empty, so that a roll is possible at any time, and allocated when the active segment is half
+        full. So an idle log takes little space. Its segments return what they do not use when they are sealed.
+Rule 4. A spare is filled with zeros slowly, 4 MiB at a time and synced every 8 MiB, while the log is quiet. When
+        the log is busy the rest is only allocated (fallocate). A bulk writer in parallel raised the time of the log's
+        syncs from 3 ms to 105-365 ms.
+Rule 5. Sealed segments leave the page cache soon, so that the kernel reuses their pages. A write of 64 KiB into reused
         pages costs the loop 9 us. Into pages that the machine never used, or returned to its host, it costs 220 us.
-Rule 5. A file on the list `removed` is deleted (file_deletion.py) as soon as no reader's manifest names it. After a
+Rule 6. A file on the list `removed` is deleted (file_deletion.py) as soon as no reader's manifest names it. After a
         compaction the loop must have stopped reading it too.
-Rule 6. Indexes are derived data: if one cannot be built it is missing, and nothing fails. They are built in small steps
+Rule 7. Indexes are derived data: if one cannot be built it is missing, and nothing fails. They are built in small steps
         (background_builder.py), with pauses while the log is written. A segment without an index has its positions in
         memory.
 """
@@ -20,6 +22,7 @@ Rule 6. Indexes are derived data: if one cannot be built it is missing, and noth
 import errno
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -35,8 +38,9 @@ from ambermq.log.manifest.manifest import Manifest, commit, forget_removed, load
 from ambermq.log.manifest.snapshot_placement import Placement, place, sweep
 from ambermq.log.storage.interface import File, Storage
 from ambermq.log.storage.worker_threads import Lane
+from ambermq.log.write.ballast import Ballast
 
-__all__ = ["Housekeeper", "Space", "Spare", "segment_bytes"]
+__all__ = ["NO_SPACE", "Housekeeper", "Space", "Spare", "close_spare", "segment_bytes"]
 
 _STEP_BYTES = 4 * 1024 * 1024
 _SYNC_BYTES = 2 * _STEP_BYTES
@@ -52,27 +56,39 @@ _FULL_BYTES_PER_S = 64 * 1024 * 1024
 _FULL_INDEX_PAUSES = 40
 """A log written faster than `_FULL_BYTES_PER_S` spends 1 %: its indexes fall behind in any case."""
 
-_NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
+_FIRST_BYTES = 256 * 1024
+"""The size of the active segment of a log with little content, as of an idle virtual host."""
+_RESERVE_BYTES = 1024 * 1024
+"""Disk space that publishing leaves free besides the ballast: a start works with so much."""
+_FILE_SYSTEM_DIVISOR = 64
+"""The largest segment takes at most this part of the file system, but at least `segment_bytes_min`."""
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""The errors of a full disk."""
 
 
 class Spare(NamedTuple):
-    """A segment file that is ready for use: allocated, synced and named in the manifest."""
+    """A segment file that is ready for use: synced and named in the manifest."""
 
     file_id: int
     size: int
-    """The allocated bytes."""
+    """The size at which the segment is full."""
 
     file: File
+    allocated_bytes: int = 0
+    """The bytes that are allocated: none, or `size`."""
 
 
 class Space(NamedTuple):
     """The free space of the disk."""
 
     free_bytes: int
-    """Free bytes of the disk, minus the ballast if that is not allocated yet."""
+    """Free bytes of the disk, minus a small reserve, and the ballast if that is not allocated yet."""
 
     is_full: bool
-    """Whether the last spare could not be allocated, or needed the space of the ballast."""
+    """Whether the disk has no room for the ballast, or a call found it full."""
+
+    written_bytes: int
+    """The bytes that the log had written before this was measured."""
 
 
 def segment_bytes(config: LogConfig, earlier_bytes: int) -> int:
@@ -81,11 +97,19 @@ def segment_bytes(config: LogConfig, earlier_bytes: int) -> int:
     return min(config.segment_bytes_max, smallest + earlier_bytes + -earlier_bytes % smallest)
 
 
+def close_spare(spare: Spare) -> None:
+    """Close a spare, and return its space to the disk: it holds nothing."""
+    with suppress(OSError):
+        spare.file.truncate(0)
+    spare.file.close()
+
+
 class Housekeeper:
     """The housekeeping of one log. `run` is the function of its lane; the loop calls the other methods."""
 
     __slots__ = (
         "_adoptions",
+        "_ballast",
         "_cached",
         "_cached_bytes",
         "_config",
@@ -93,15 +117,18 @@ class Housekeeper:
         "_edits",
         "_file_deletion",
         "_finished_adoptions",
-        "_has_ballast",
         "_has_spare",
         "_index_builder",
         "_is_full",
         "_placements",
+        "_reserve_bytes",
         "_rolls",
+        "_segment_bytes_max",
         "_storage",
+        "_unallocated",
         "_written_bytes",
         "deletion_count",
+        "disk_bytes",
         "faults",
         "lane",
         "manifest",
@@ -119,10 +146,11 @@ class Housekeeper:
         directory: str,
         config: LogConfig,
         manifest: Manifest,
+        ballast: Ballast,
         written_bytes: Callable[[], int],
         touches_of: TouchesOf,
     ) -> None:
-        """Own the manifest from now on.
+        """Own the manifest from now on. `ballast` may be shared with other logs.
 
         `written_bytes` returns the bytes that the log has written so far; `touches_of` yields the keys of a batch.
         """
@@ -134,6 +162,14 @@ class Housekeeper:
         self._storage = storage
         self._directory = directory
         self._config = config
+        self._ballast = ballast
+        self.disk_bytes = storage.total_bytes(directory)
+        """The size of the file system."""
+        part_bytes = self.disk_bytes // _FILE_SYSTEM_DIVISOR
+        part_bytes -= part_bytes % config.segment_bytes_min
+        self._segment_bytes_max = max(config.segment_bytes_min, min(config.segment_bytes_max, part_bytes))
+        self._reserve_bytes = min(config.segment_bytes_min, _RESERVE_BYTES)
+        self._unallocated: deque[Spare] = deque()
         self._file_deletion = FileDeletion(storage, directory)
         self.faults = self._file_deletion.faults
         """Harmless faults: files that could not be deleted. The loop takes them from here."""
@@ -152,20 +188,20 @@ class Housekeeper:
         self._cached: deque[Segment] = deque()
         self._cached_bytes = 0
         self._has_spare = False
-        self._has_ballast = not config.ballast_bytes
         self._is_full = False
         sweep(storage, directory)
         self.space = self._sample()
 
-    def allocate_active(self, file: File, position: int) -> int:
-        """Allocate the active segment from `position` on, before the log starts, and return its size.
+    def allocate_active(self, file: File, position: int) -> tuple[int, int]:
+        """Allocate the active segment from `position` on, before the log starts; return its size and allocated end.
 
-        Only its first 4 MiB are filled with zeros, so that the broker starts fast. On a full disk nothing is allocated.
+        Only its first 4 MiB are filled with zeros, so that the broker starts fast. If the disk has little room, nothing
+        is allocated: a start must not take what the next start needs.
         """
-        size = segment_bytes(self._config, sum(segment.size for segment in self.manifest.sealed))
+        size = self._active_bytes()
         zero_bytes = min(_STEP_BYTES, size - position)
-        if zero_bytes <= 0:
-            return position
+        if zero_bytes <= 0 or not self._has_room_for(size - position):
+            return max(size, position), position
 
         def allocate() -> None:
             file.allocate(position, zero_bytes, zero=True)
@@ -173,7 +209,47 @@ class Housekeeper:
                 file.allocate(position + zero_bytes, size - position - zero_bytes, zero=False)
             file.sync()
 
-        return size if self._succeeds(allocate) else position
+        if self._succeeds(allocate):
+            return size, size
+        file.truncate(position)
+        return size, position
+
+    def _active_bytes(self) -> int:
+        """Return the size of the active segment at a start: a small one while the log has less than one segment."""
+        sealed_bytes = sum(segment.size for segment in self.manifest.sealed)
+        size = self._segment_bytes(sealed_bytes)
+        return size if sealed_bytes >= self._config.segment_bytes_min else min(size, _FIRST_BYTES)
+
+    def _segment_bytes(self, earlier_bytes: int) -> int:
+        return min(self._segment_bytes_max, segment_bytes(self._config, earlier_bytes))
+
+    def _has_room_for(self, length: int) -> bool:
+        """Return whether the disk has room for `length` bytes, the ballast, and one smallest segment."""
+        reserve_bytes = self._ballast.missing_bytes + self._config.segment_bytes_min
+        return self._storage.free_bytes(self._directory) >= length + reserve_bytes
+
+    def may_allocate(self, length: int) -> bool:
+        """Return whether the disk had room for `length` bytes and one smallest segment when it was measured last."""
+        space = self.space
+        return not space.is_full and space.free_bytes >= length + self._config.segment_bytes_min
+
+    def allocate_spare(self, spare: Spare) -> None:
+        """Request the allocation of a spare, which the loop gives back for it; `spares` has it afterwards."""
+        self._unallocated.append(spare)
+        self.lane.wake()
+
+    def take_spare(self) -> Spare | None:
+        """Return the spare for a roll, allocated or not; None if it is not made yet, or is being allocated."""
+        for spares in (self.spares, self._unallocated):
+            with suppress(IndexError):
+                return spares.popleft()
+        return None
+
+    def release_ballast(self) -> bool:
+        """Delete the ballast, because a write found the disk full; return whether it existed."""
+        self._is_full = True
+        self.space = Space(0, is_full=True, written_bytes=self._written_bytes())
+        return self._ballast.release()
 
     def seal(self, segment: Segment, file: File, times: TimeRange | None) -> None:
         """Request the edit that seals `segment`, which is durable; the lane closes its `file` afterwards.
@@ -185,11 +261,11 @@ class Housekeeper:
 
     def close(self) -> None:
         """Close the files that the loop has not taken. The thread has ended before."""
-        self._index_builder.close()
         for _, file, _ in self._rolls:
             file.close()
-        for spare in self.spares:
-            spare.file.close()
+        for spare in (*self.spares, *self._unallocated):
+            close_spare(spare)
+        self._index_builder.close()
 
     def edit(self, change: Callable[[Manifest], Manifest]) -> None:
         """Request a change of the manifest. Changes are committed in the order of the requests."""
@@ -208,20 +284,51 @@ class Housekeeper:
 
     def run(self) -> None:
         """Run all pending work. Raises OSError if the disk fails in another way than being full."""
-        if not self._succeeds(self._do_required_work) and self._release_ballast():
+        self._is_full = False
+        if not self._succeeds(self._do_required_work) and self._ballast.release():
             self._succeeds(self._do_required_work)
+            self._is_full = True
         self._succeeds(self._allocate_ballast)
-        if self._has_ballast and self._has_spare:
-            self._is_full = False
+        self._succeeds(self._allocate_spares)
         self.space = self._sample()
         self._succeeds(self._drop_caches)
-        self._build_indexes()
+        if not self._is_full:
+            self._build_indexes()
+
+    def _allocate_ballast(self) -> None:
+        """Allocate the ballast; give it up if publishing has used up its room, for what must go on without."""
+        is_allocated = self._ballast.allocate(self._segment_bytes_max)
+        if is_allocated and self._storage.free_bytes(self._directory) <= self._reserve_bytes:
+            is_allocated = not self._ballast.release()
+        if not is_allocated:
+            self._is_full = True
+
+    def _allocate_spares(self) -> None:
+        """Allocate the spare that the loop has given back for it."""
+        with suppress(IndexError):
+            while True:
+                # The loop may take it back until here.
+                self._allocate_spare(self._unallocated.popleft())
+
+    def _allocate_spare(self, spare: Spare) -> None:
+        """Allocate a spare; without room for it, return it to the loop as it is."""
+        has_room = not self._is_full and self._has_room_for(spare.size)
+        try:
+            if has_room:
+                self._fill(spare.file, spare.size)
+                spare.file.sync()
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
+            has_room, self._is_full = False, True
+            spare.file.truncate(0)
+        self.spares.append(spare._replace(allocated_bytes=spare.size if has_room else 0))
 
     def _succeeds(self, step: Callable[[], None]) -> bool:
         try:
             step()
         except OSError as error:
-            if error.errno not in _NO_SPACE:
+            if error.errno not in NO_SPACE:
                 raise
             self._is_full = True
             self.space = self._sample()
@@ -263,7 +370,7 @@ class Housekeeper:
                 self._storage, self._directory, placement.snapshot, self._commit_and_return, placement.source
             )
         except OSError as error:
-            if error.errno not in _NO_SPACE | {errno.ENOENT}:
+            if error.errno not in NO_SPACE | {errno.ENOENT}:
                 raise
             placement.error = error
             sweep(self._storage, self._directory)
@@ -274,7 +381,7 @@ class Housekeeper:
         try:
             adopt(self._storage, self._directory, adoption, self._commit_and_return)
         except (LogError, OSError) as error:
-            if isinstance(error, LogFailed) or (isinstance(error, OSError) and error.errno not in _NO_SPACE):
+            if isinstance(error, LogFailed) or (isinstance(error, OSError) and error.errno not in NO_SPACE):
                 raise
             adoption.error = error
         else:
@@ -293,6 +400,8 @@ class Housekeeper:
             segment, file, times = self._rolls[0]
             self._commit(partial(roll, base_offset=segment.next_offset, size=segment.size, times=times))
             self._rolls.popleft()
+            # The manifest ends the segment there, and every reader too.
+            file.truncate(segment.size)
             file.close()
             self._has_spare = False
             self._cached.append(segment)
@@ -300,15 +409,14 @@ class Housekeeper:
             self._index_builder.add(segment)
 
     def _prepare_spare(self) -> None:
+        """Make the spare, which is empty: nothing is allocated before the active segment is half full."""
         if self.manifest.spare is None:
             self._commit(name_spare)
         file_id = self.manifest.spare
         assert file_id is not None
-        size = segment_bytes(self._config, self._earlier_bytes())
         path = segment_path(self._directory, file_id)
         file = self._storage.open(path, create=True)
         try:
-            self._fill(file, size)
             file.sync()
             self._storage.sync_directory(f"{self._directory}/segments")
         except OSError:
@@ -316,12 +424,12 @@ class Housekeeper:
             self._storage.unlink(path)
             raise
         self._has_spare = True
-        self.spares.append(Spare(file_id, size, file))
+        self.spares.append(Spare(file_id, self._segment_bytes(self._earlier_bytes()), file))
 
     def _earlier_bytes(self) -> int:
         """Return the bytes of all segments before the spare; the active one counts as full."""
         sealed_bytes = sum(segment.size for segment in self.manifest.sealed)
-        return sealed_bytes + segment_bytes(self._config, sealed_bytes)
+        return sealed_bytes + self._segment_bytes(sealed_bytes)
 
     def _fill(self, file: File, size: int) -> None:
         seconds = _PROBE_S
@@ -348,41 +456,10 @@ class Housekeeper:
             self._commit(partial(forget_removed, file_ids=removed_ids))
         self.deletion_count += 1
 
-    def _ballast_path(self) -> str:
-        return f"{self._directory}/ballast"
-
-    def _allocate_ballast(self) -> None:
-        """Allocate the ballast if it is missing and the disk has room for it and one segment."""
-        if self._has_ballast:
-            return
-        path, size = self._ballast_path(), self._config.ballast_bytes
-        ballast_file_bytes = self._storage.size(path) if self._storage.exists(path) else 0
-        if ballast_file_bytes < size:
-            wanted_bytes = size - ballast_file_bytes + self._config.segment_bytes_max
-            if self._storage.free_bytes(self._directory) < wanted_bytes:
-                self._is_full = True
-                return
-            file = self._storage.open(path, create=True)
-            try:
-                file.allocate(0, size, zero=False)
-                file.sync()
-            finally:
-                file.close()
-            self._storage.sync_directory(self._directory)
-        self._has_ballast = True
-
-    def _release_ballast(self) -> bool:
-        """Delete the ballast, so that settlements can use its space; return whether it existed."""
-        path = self._ballast_path()
-        if not self._storage.exists(path):
-            return False
-        self._storage.unlink(path)
-        self._has_ballast = False
-        return True
-
     def _sample(self) -> Space:
-        missing_ballast_bytes = 0 if self._has_ballast else self._config.ballast_bytes
-        return Space(max(0, self._storage.free_bytes(self._directory) - missing_ballast_bytes), self._is_full)
+        written_bytes = self._written_bytes()
+        free_bytes = self._storage.free_bytes(self._directory) - self._ballast.missing_bytes - self._reserve_bytes
+        return Space(max(0, free_bytes), self._is_full, written_bytes)
 
     def _drop_caches(self) -> None:
         while self._cached_bytes > self._config.cached_bytes_max:

@@ -9,6 +9,7 @@ Rule 4. A roll needs a spare that is ready. Without one the active segment grows
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 from ambermq.log.buffer import Buffer
@@ -26,7 +27,7 @@ from ambermq.log.storage.salt import draw_salt
 from ambermq.log.storage.worker_threads import Lane
 from ambermq.log.write.body_holds import BodyHold, BodyHolds
 from ambermq.log.write.draft import Draft
-from ambermq.log.write.housekeeping import Housekeeper, Spare
+from ambermq.log.write.housekeeping import NO_SPACE, Housekeeper, Spare, close_spare
 from ambermq.log.write.open_files import OpenFiles
 
 __all__ = ["Log"]
@@ -42,6 +43,7 @@ class _Active:
     """The segment to which the log writes."""
 
     __slots__ = (
+        "allocated_bytes",
         "dropped_position",
         "file",
         "header",
@@ -54,13 +56,21 @@ class _Active:
     )
 
     def __init__(
-        self, file: File, header: SegmentHeader, *, position: int, size: int, times: TimeRange | None = None
+        self,
+        file: File,
+        header: SegmentHeader,
+        *,
+        position: int,
+        size: int,
+        allocated_bytes: int,
+        times: TimeRange | None = None,
     ) -> None:
-        """Continue at `position`, which is 0 if `header` is not written yet. `size` bytes are allocated.
+        """Continue at `position`, which is 0 if `header` is not written yet. The segment is full at `size` bytes.
 
         `times` are those of the records before `position`.
         """
         self.time_min_us, self.time_max_us = times or (TIME_MAX_US, -TIME_MAX_US)
+        self.allocated_bytes = allocated_bytes
         self.old_us = 0
         """The time at which its age requires a roll; 0 until this process writes a record to it."""
         self.dropped_position = 0
@@ -96,6 +106,7 @@ class Log:
         "_droppable_bytes",
         "_failure",
         "_growth_bytes_max",
+        "_half_bytes",
         "_housekeeper",
         "_housekeeping_lane",
         "_last_us",
@@ -114,8 +125,10 @@ class Log:
         "durable_end",
         "epoch",
         "is_congested",
+        "is_low",
         "log_end",
         "log_id",
+        "low_bytes",
         "marked_end",
         "requested_end",
         "storage",
@@ -152,6 +165,10 @@ class Log:
         """The part of `written_bytes` that is durable."""
         self.is_congested = False
         """Whether writers should wait, because too much is unsynced or written past the active segment's end."""
+        self.low_bytes = 0
+        """The free space below which publishers are held back. The server sets it."""
+        self.is_low = False
+        """Whether publishing had less room than that after the last sync."""
         self._droppable_bytes = 0
         """The number of synced bytes at which pages may be dropped from the cache next."""
         self._unsynced_bytes_max = config.unsynced_bytes_max
@@ -167,11 +184,20 @@ class Log:
             directory=files.directory,
             config=config,
             manifest=files.manifest,
+            ballast=files.ballast,
             written_bytes=lambda: self.written_bytes,
             touches_of=files.touches_of,
         )
-        size = self._housekeeper.allocate_active(files.file, files.position)
-        self._active = _Active(files.file, files.header, position=files.position, size=size, times=files.times)
+        size, allocated_bytes = self._housekeeper.allocate_active(files.file, files.position)
+        self._active = _Active(
+            files.file,
+            files.header,
+            position=files.position,
+            size=size,
+            allocated_bytes=allocated_bytes,
+            times=files.times,
+        )
+        self._half_bytes = size // 2
         self._housekeeping_lane = workers.lane(
             "ambermq-housekeeping", self._housekeeper.run, period_s=_HOUSEKEEPING_PERIOD_S
         )
@@ -297,8 +323,12 @@ class Log:
             self._housekeeper.seal(sealed.segment, sealed.file, sealed.times)
         if self._spare is None and self._housekeeper.spares:
             self._spare = self._housekeeper.spares.popleft()
+        spare, active = self._spare, self._active
+        if spare is not None and not spare.allocated_bytes and self._half_bytes <= active.position < active.size:
+            self._allocate_spare(spare)
         is_behind = self.written_bytes - synced_bytes >= self._unsynced_bytes_max
         self.is_congested = is_behind or (self._spare is None and self.is_outgrown)
+        self.is_low = self.room_bytes() < self.low_bytes
         return has_moved or has_bodies
 
     def room_bytes(self) -> int:
@@ -306,10 +336,30 @@ class Log:
         active, space = self._active, self._housekeeper.space
         if space.is_full or active.position > self._growth_bytes_max:
             return 0
-        free_bytes = active.size - active.position + space.free_bytes
+        room_bytes, left = space.free_bytes, active.allocated_bytes - active.position
+        # No calls here: this runs after each sync.
+        if left > 0:
+            room_bytes += left
+        else:
+            room_bytes -= self.written_bytes - space.written_bytes
         if self._spare:
-            free_bytes += self._spare.size
-        return max(0, free_bytes)
+            room_bytes += self._spare.allocated_bytes
+        return 0 if room_bytes < 0 else room_bytes  # noqa: FURB136
+
+    @property
+    def disk_bytes(self) -> int:
+        """The size of the file system, in bytes. Limits of free space are at most a part of it."""
+        return self._housekeeper.disk_bytes
+
+    @property
+    def active_bytes(self) -> int:
+        """The bytes that the active segment holds."""
+        return self._active.position
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the disk has no room for the ballast, or a call found it full."""
+        return self._housekeeper.space.is_full
 
     @property
     def manifest(self) -> Manifest:
@@ -400,7 +450,7 @@ class Log:
                 unsealed.file.close()
             self._active.file.close()
             if self._spare:
-                self._spare.file.close()
+                close_spare(self._spare)
             self._housekeeper.close()
             self._lock.release()
 
@@ -431,6 +481,10 @@ class Log:
         self._sync_here()
         if self.write_mark(self._last_us):
             self._sync_here()
+        if self._active.position:
+            # A stopped broker keeps no space that it does not use.
+            with suppress(OSError):
+                self._active.file.truncate(self._active.position)
 
     def _sync_here(self) -> None:
         """Sync in the loop's thread, when the log closes."""
@@ -447,8 +501,8 @@ class Log:
 
         A mark is no record: a segment of marks alone would have an empty range of offsets.
         """
-        if self._spare is None and self._housekeeper.spares:
-            self._spare = self._housekeeper.spares.popleft()
+        if self._spare is None:
+            self._spare = self._housekeeper.take_spare()
         return self._spare is not None and (batch_count > 0 or self.log_end > self._active.header.base_offset)
 
     def _active_by_age(self, now_us: int) -> _Active:
@@ -468,7 +522,8 @@ class Log:
         segment = Segment(old.header.file_id, old.header.base_offset, self.log_end, old.position, path)
         self._unsealed.append(_UnsealedSegment(segment, old.file, self.written_bytes, old.times))
         header = SegmentHeader(draw_salt(), self.log_id, spare.file_id, self.log_end, self.epoch)
-        self._active = _Active(spare.file, header, position=0, size=spare.size)
+        self._active = _Active(spare.file, header, position=0, size=spare.size, allocated_bytes=spare.allocated_bytes)
+        self._half_bytes = spare.size // 2
         self._active.old_us = now_us + 1000 * self.config.segment_age_ms_max
         self._spare = None
         path = segment_path(self.directory, spare.file_id)
@@ -484,13 +539,31 @@ class Log:
         try:
             active.file.write(buffers, start)
         except OSError as error:
-            raise self._set_failure("write", error) from error
+            self._write_again(active.file, buffers, start, error)
         active.position = position
         self.written_bytes += position - start
         self.log_end = log_end
         is_behind = self.written_bytes - self._synced_bytes >= self._unsynced_bytes_max
         self.is_congested = is_behind or (self._spare is None and self.is_outgrown)
         self.marked_end = self.durable_end
+
+    def _write_again(self, file: File, buffers: list[Buffer], start: int, error: OSError) -> None:
+        """Repeat a write that found the disk full in the space of the ballast. Raises LogFailed if that fails too.
+
+        Nothing of the write was synced, and it has the same bytes, so the repetition hides no failure.
+        """
+        if error.errno not in NO_SPACE or not self._housekeeper.release_ballast():
+            raise self._set_failure("write", error) from error
+        try:
+            file.write(buffers, start)
+        except OSError as repeated:
+            raise self._set_failure("write", repeated) from repeated
+
+    def _allocate_spare(self, spare: Spare) -> None:
+        """Give the spare back to the housekeeping for its allocation, since the active segment is half full."""
+        if self._housekeeper.may_allocate(spare.size):
+            self._spare = None
+            self._housekeeper.allocate_spare(spare)
 
     def _set_failure(self, operation: str, error: Exception) -> LogFailed:
         path = segment_path(self.directory, self._active.header.file_id)

@@ -10,6 +10,7 @@ from ambermq.log.manifest.manifest import Manifest
 from ambermq.log.read.body_store import BodyStore
 from ambermq.log.storage.interface import File, Lock, Storage
 from ambermq.log.storage.worker_threads import Workers
+from ambermq.log.write.ballast import Ballast
 
 __all__ = ["OpenFiles"]
 
@@ -44,6 +45,8 @@ class OpenFiles:
     """The time at which the recovery began."""
     bodies: BodyStore
     """The bodies; it knows every segment, and the batches in the active one."""
+    ballast: Ballast
+    """The disk space that the log gives up when the disk is full."""
     touches_of: TouchesOf
     """The function that yields the keys of a batch, for the indexes of sealed segments."""
     times: TimeRange | None = None

@@ -98,6 +98,8 @@ class Gateway:
         """Whether peers hold much memory: sessions are closed to new deliveries, and links keep their credit."""
         self.blocked = ""
         """Why producers are held back: disk, memory or unsynced; empty while they are not."""
+        self.queue_full_blocks = self.queue_full_ends = 0
+        """The producers that were told of a full queue, or of its end, since the server read the numbers last."""
         self.figures: dict[str, Callable[[], object]] = {}
         """The figures of the management type `org.ambermq.broker` by name; the server adds them."""
         self.touched: dict[LinkPeer, None] = {}

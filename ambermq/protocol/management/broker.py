@@ -1,12 +1,12 @@
 """The broker at the `$management` node: the type `org.ambermq.broker`, and the operation GET-LIMITS.
 
-Rule 1. READ returns the figures that the gateway has (`Gateway.figures`): the server and the virtual host add theirs
-        there. A figure without a source is left out.
+Rule 1. READ needs no name. It returns the figures that the gateway has (`Gateway.figures`): the server and the virtual
+        host add theirs there. A figure without a source is null. Figures are cheap, since READ calls all of them.
 Rule 2. A command that tries a change of wiring in memory reads the limits first. So it refuses only what the broker
         refuses.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ambermq.engine.commands import Command, Inspect
@@ -15,18 +15,27 @@ __all__ = ["BROKER_ATTRIBUTES", "BROKER_OPERATIONS", "BROKER_TYPE", "GET_LIMITS"
 
 BROKER_TYPE: Final = "org.ambermq.broker"
 BROKER_ATTRIBUTES: Final = (
+    "blocked",
     "connections",
     "connections_dropped",
     "connections_max",
     "connections_refused",
     "connections_unauthenticated",
     "descriptors_max",
+    "disk_bytes",
+    "disk_is_full",
+    "history_bytes",
     "memory_bytes",
     "memory_bytes_max",
     "memory_closed",
     "memory_is_low",
+    "room_bytes",
+    "room_bytes_min",
+    "room_keeper",
+    "room_low_bytes",
+    "unsynced_bytes",
 )
-"""The names of the figures."""
+"""The names of the figures; docs/management.md says what each is."""
 GET_LIMITS: Final = "GET-LIMITS"
 LIMITS: Final = (
     "argument_bytes_max",
@@ -46,9 +55,15 @@ def limits(request: Any, _asked: Mapping[str, Any], _body: Mapping[str, Any], _m
     return Inspect(request, lambda _state: {name: getattr(config, name) for name in LIMITS})
 
 
-def _read(request: Any, _properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
-    figures = request.peer.gateway.figures
-    return Inspect(request, lambda _state: {name: figures[name]() for name in BROKER_ATTRIBUTES if name in figures})
+def _read(request: Any, _asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
+    figures: Mapping[str, Callable[[], Any]] = request.peer.gateway.figures
+    # Read with the state, so that answers leave in the order of their requests.
+    return Inspect(
+        request, lambda _state: {name: figures[name]() if name in figures else None for name in BROKER_ATTRIBUTES}
+    )
 
 
-BROKER_OPERATIONS: Final = {"READ": _read}
+BROKER_OPERATIONS: Final[Mapping[str, Callable[[Any, Mapping[str, Any], Mapping[str, Any], int], Command]]] = {
+    "READ": _read
+}
+"""Operation to the function that makes its command of request, application properties, body, and page rows."""

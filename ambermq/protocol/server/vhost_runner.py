@@ -10,8 +10,8 @@ Rule 3. A failed log ends the server with all its virtual hosts.
 """
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import final
 
 import structlog
@@ -20,8 +20,10 @@ from ambermq.engine.effects import Effect
 from ambermq.engine.history.background_queries import BackgroundQueries
 from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.loop.schedule import FOREVER_US, FULL, LATER, NOW, SOON, Due
-from ambermq.protocol.gateway.gateway import Gateway
+from ambermq.protocol.gateway.gateway import MEMORY, Gateway
+from ambermq.protocol.gateway.links.producer_link import QUEUE_FULL
 from ambermq.protocol.server.vhost_server import VhostServer, VhostSocket
+from ambermq.protocol.server_limits import room_low_bytes
 
 __all__ = ["VhostRunner", "VhostServices"]
 
@@ -35,6 +37,8 @@ class VhostServices:
     """The engine, recovered and ready to serve."""
     queries: BackgroundQueries
     """Answers queries that would block the event loop."""
+    figures: Mapping[str, Callable[[], object]] = field(default_factory=dict)
+    """More figures of the management type `org.ambermq.broker`, by name."""
 
     def close(self) -> None:
         """Wait for the queries, and close the log. Raises LogFailed."""
@@ -56,6 +60,7 @@ class VhostRunner:
         "_server",
         "_timer",
         "_timer_us",
+        "_was_congested",
         "engine",
         "gateway",
         "name",
@@ -97,9 +102,27 @@ class VhostRunner:
         self._is_ended = False
         self._is_tick_due = False
         self._is_service_due = False
+        self._was_congested = False
+        """Whether too much was unsynced at the last sweep."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_us = FOREVER_US
         self._paused: list[VhostSocket] = []
+        self.engine.log.low_bytes = room_low_bytes(server.server_limits, self.engine.log.disk_bytes)
+        self._add_figures()
+
+    def _add_figures(self) -> None:
+        """Add the figures of the disk, and of what holds producers back."""
+        engine, gateway, log = self.engine, self.gateway, self.engine.log
+        gateway.figures |= self.services.figures
+        gateway.figures |= {
+            "blocked": lambda: gateway.blocked or None,
+            "disk_bytes": lambda: log.disk_bytes,
+            "disk_is_full": lambda: log.is_full,
+            "room_bytes": log.room_bytes,
+            "room_keeper": lambda: engine.room_keeper or None,
+            "room_low_bytes": lambda: log.low_bytes,
+            "unsynced_bytes": lambda: log.unsynced_bytes,
+        }
 
     def start(self) -> None:
         """Watch the log and the queries, and set the timer for the engine's first deadline."""
@@ -164,9 +187,29 @@ class VhostRunner:
         for fault in self.engine.log.take_faults():
             structlog.get_logger().warning("disk space not freed", vhost=self.name, reason=fault)
         self.gateway.sources.end_expired(now_ms)
-        room = self.engine.log.room_bytes()
-        self.gateway.set_room_low(is_low=room < self._server.server_limits.room_low_bytes)
+        self._check_room()
         self.run(self._completed, now_us)
+
+    def _check_room(self) -> None:
+        """Hold producers back while the disk has little room or is slow; tell them, and log it once a sweep."""
+        log, gateway = self.engine.log, self.gateway
+        room_bytes = log.room_bytes()
+        is_low = room_bytes < log.low_bytes
+        gateway.set_room_low(is_low=is_low)
+        was_congested, self._was_congested = self._was_congested, log.is_congested
+        is_slow = was_congested and log.is_congested
+        reason = "disk" if is_low else MEMORY if gateway.is_memory_low else "unsynced" if is_slow else ""
+        if reason != gateway.blocked:
+            values = {"vhost": self.name, "room_bytes": room_bytes, "unsynced_bytes": log.unsynced_bytes}
+            if reason:
+                structlog.get_logger().warning("producers held back", reason=reason, **values)
+            else:
+                structlog.get_logger().info("producers continue", reason=gateway.blocked, **values)
+            gateway.set_blocked(reason)
+        if gateway.queue_full_blocks or gateway.queue_full_ends:
+            counts = {"links": gateway.queue_full_blocks, "links_over": gateway.queue_full_ends}
+            structlog.get_logger().info("queues full", vhost=self.name, reason=QUEUE_FULL, **counts)
+            gateway.queue_full_blocks = gateway.queue_full_ends = 0
 
     def _check_snapshots(self, now_us: int) -> None:
         """Schedule a tick for a due snapshot, and log the failures of automatic ones."""
@@ -224,6 +267,8 @@ class VhostRunner:
             if socket is not None:
                 socket.flush()
         if work is self._completed:
+            if self.engine.log.is_low and not gateway.is_room_low:
+                self._check_room()
             if self._paused:
                 self._resume_reading()
             if gateway.sources.due_ms:

@@ -16,6 +16,7 @@ from typing import Final, final
 
 import structlog
 
+from ambermq.engine.compaction.plan import oldest_requested
 from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.protocol.gateway.identity import ManagementScope
 from ambermq.protocol.management.compactions import COMPACTION_TYPE
@@ -46,20 +47,33 @@ class CompactionStarter:
     """Checks each virtual host periodically, and starts retention and compaction when they are due."""
 
     def __init__(
-        self, directory: str, settings: Settings, tokens: OneTimeTokens, services: Mapping[str, VhostServices]
+        self,
+        directory: str,
+        settings: Settings,
+        tokens: OneTimeTokens,
+        services: Mapping[str, VhostServices],
+        *,
+        grace_s: float = 0.0,
     ) -> None:
-        """`directory` is the data directory, `tokens` those of the server, `services` its virtual hosts by name."""
+        """`directory` is the data directory, `tokens` those of the server, `services` its virtual hosts by name.
+
+        For `grace_s` from now on no history is deleted because of free disk space alone.
+        """
         self._directory = directory
         self._settings = settings
         self._tokens = tokens
         self._services = services
         self._schedules: dict[str, tuple[RetentionSchedule, Schedule]] = {}
         self._due_s: dict[str, float] = {}
+        self._grace_end_s = time.monotonic() + grace_s
+        self._warned: set[str] = set()
+        """The virtual hosts whose disk was reported as filling up, until it has room again."""
 
     async def run(self) -> None:
         """Check the virtual hosts until the task is cancelled."""
         while self._settings.retention.is_on or self._settings.compaction.is_on:
             for name, services in list(self._services.items()):
+                self._warn_of_room(name, services.engine)
                 if self._is_due(name, services.engine):
                     await self._check(name, services.engine)
             await asyncio.sleep(_CHECK_SECONDS)
@@ -68,20 +82,52 @@ class CompactionStarter:
         """Return whether a log is due for a check: each `check_s`, and always while its disk is nearly full."""
         if time.monotonic() >= self._due_s.get(name, 0.0):
             return True
-        return engine.log.room_bytes() < self._settings.retention.room_bytes_min
+        log = engine.log
+        return log.room_bytes() < self._settings.retention.room_min(log.disk_bytes)
+
+    def _warn_of_room(self, name: str, engine: DurableLoop) -> None:
+        """Warn when the free space falls below twice the minimum, well before history is deleted."""
+        log, retention = engine.log, self._settings.retention
+        room_bytes, room_min = log.room_bytes(), retention.room_min(log.disk_bytes)
+        if room_bytes >= 2 * room_min:
+            if room_bytes >= 2 * room_min + room_min // 10:
+                self._warned.discard(name)
+            if engine.room_keeper:
+                engine.room_keeper = ""
+            return
+        if name not in self._warned:
+            self._warned.add(name)
+            then = "the oldest history without live messages is deleted" if retention.by_room else "nothing is deleted"
+            structlog.get_logger().warning(
+                "disk fills up", vhost=name, room_bytes=room_bytes, room_bytes_min=room_min, below_the_minimum=then
+            )
 
     async def _check(self, name: str, engine: DurableLoop) -> None:
         self._due_s[name] = time.monotonic() + self._settings.compaction.check_s
         if name not in self._schedules:
             now_s, settings = time.monotonic(), self._settings
-            self._schedules[name] = RetentionSchedule(settings.retention, now_s), Schedule(settings.compaction, now_s)
+            grace_s = max(0.0, self._grace_end_s - now_s)
+            retention = RetentionSchedule(settings.retention, now_s, grace_s=grace_s)
+            self._schedules[name] = retention, Schedule(settings.compaction, now_s)
         retention, compaction = self._schedules[name]
-        await self._run_if_due(retention, name, engine, self._settings.retention.arguments())
+        await self._retain_if_due(retention, name, engine)
         await self._run_if_due(compaction, name, engine, self._settings.compaction.arguments())
 
-    async def _run_if_due(
-        self, schedule: RetentionSchedule | Schedule, name: str, engine: DurableLoop, options: Sequence[str]
-    ) -> None:
+    async def _retain_if_due(self, schedule: RetentionSchedule, name: str, engine: DurableLoop) -> None:
+        """Run retention if its schedule has a reason; for free space it deletes as much as is needed."""
+        now_s, facts = time.monotonic(), facts_of(engine)
+        reason = schedule.reason(now_s, facts)
+        if not reason:
+            return
+        kept_bytes = schedule.kept_bytes(now_s, facts) if reason == "room" else None
+        await self._compact(name, reason, self._settings.retention.arguments(kept_bytes=kept_bytes))
+        after = facts_of(engine)
+        schedule.ended(time.monotonic(), after, kept_bytes=kept_bytes)
+        keeper = oldest_requested(engine.log.manifest)
+        is_kept = keeper is not None and after.room_bytes < self._settings.retention.room_min(after.disk_bytes)
+        engine.room_keeper = keeper.name if keeper is not None and is_kept else ""
+
+    async def _run_if_due(self, schedule: Schedule, name: str, engine: DurableLoop, options: Sequence[str]) -> None:
         """Run a compaction if its schedule has a reason for one."""
         reason = schedule.reason(time.monotonic(), facts_of(engine))
         if reason:

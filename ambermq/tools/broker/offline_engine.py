@@ -22,8 +22,10 @@ from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.log.config import LogConfig
 from ambermq.log.errors import LogError
 from ambermq.log.manifest.manifest import manifest_path
+from ambermq.log.manifest.vhost_manifest import vhosts_path
 from ambermq.log.recovery.recovery import Recovery
 from ambermq.log.storage.disk import DiskStorage
+from ambermq.log.write.ballast import Ballast
 from ambermq.tools.config.settings import Settings
 from ambermq.tools.terminal.errors import ToolError
 
@@ -46,7 +48,7 @@ def offline_engine(directory: str, mode: VhostMode = VhostMode.AUTOMATIC) -> Ite
     now_us, settings = _now_us(), Settings()
     recovery = Recovery.open(DiskStorage(), directory, _CONFIG, now_us)
     try:
-        engine = recover(recovery, settings.engine, now_us, mode=mode)
+        engine = recover(recovery, settings.engine, now_us, mode=mode, ballast=_ballast_of(directory))
     except BaseException:
         recovery.close()
         raise
@@ -55,6 +57,13 @@ def offline_engine(directory: str, mode: VhostMode = VhostMode.AUTOMATIC) -> Ite
         _delete_removed(engine)
     finally:
         engine.log.close()
+
+
+def _ballast_of(directory: str) -> Ballast:
+    """Return the ballast of the data directory of a log; it is given up on a full disk, and never allocated here."""
+    path = Path(directory).absolute()
+    root = path.parent.parent
+    return Ballast(DiskStorage(), str(root if vhosts_path(str(root)) == str(path.parent) else path), 0)
 
 
 def ask(engine: DurableLoop, command: Command) -> Any:

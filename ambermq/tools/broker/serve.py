@@ -1,6 +1,6 @@
 """`ambermq serve`, and the composition root: the one module that connects log, engine, gateway and server.
 
-    settings -> process -> recovery -> engine -> server -> ready ... signal -> stop -> close the log
+    settings -> process -> port -> recovery -> engine -> server -> ready ... signal -> stop -> close the log
 
 Rule 1: standard output has one line, `ready amqp://HOST:PORT data=DIR`, when the broker accepts connections. The
         process that started the broker waits for it. Everything else goes to standard error.
@@ -14,8 +14,11 @@ import hmac
 import ipaddress
 import os
 import signal
-from collections.abc import Mapping
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from threading import Thread
 
 import click
@@ -23,12 +26,15 @@ import structlog
 import uvloop
 
 from ambermq.engine.selectors.selector import prepare_parser
+from ambermq.log.errors import LogFailed
+from ambermq.log.manifest.manifest import manifest_path
 from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST
 from ambermq.protocol.amqp10.connection.sasl import TOKEN_MECHANISM, SaslServer
 from ambermq.protocol.gateway.identity import Identity
 from ambermq.protocol.server.server import Server
 from ambermq.protocol.server_limits import ServerLimits
 from ambermq.tools.broker.compaction_child import CompactionStarter
+from ambermq.tools.broker.listening import bound_sockets, listen_errors
 from ambermq.tools.broker.memory_limit import address_space_left, default_memory_bytes
 from ambermq.tools.broker.one_time_tokens import OneTimeTokens
 from ambermq.tools.broker.process_tuning import (
@@ -40,6 +46,7 @@ from ambermq.tools.broker.process_tuning import (
     tune_interpreter,
     warn_of_slowness,
 )
+from ambermq.tools.broker.retention_notice import grace_seconds
 from ambermq.tools.broker.vhost_store import VhostStore
 from ambermq.tools.client.broker_option import data_directory
 from ambermq.tools.client.broker_url import BrokerUrl
@@ -72,22 +79,28 @@ class Broker:
         check_open_files(descriptors_max)
         tune_interpreter()
         warn_of_slowness()
-        # Recovery waits for the disk meanwhile.
-        preparation = Thread(target=prepare_parser, name="selector-parser")
-        preparation.start()
-        vhosts = VhostStore(self.directory, self.settings)
-        try:
-            vhosts.recover()
-        finally:
-            preparation.join()
-        freeze_heap()
-        try:
-            uvloop.run(self._serve(vhosts, descriptors_max))
-        finally:
-            vhosts.close()
+        # Bound before the directory is touched: a port in use leaves nothing behind, not even an epoch in the log.
+        with bound_sockets(self.host, self.port) as sockets, _disk_errors(self.directory):
+            had_log = Path(manifest_path(self.directory)).exists()
+            # Recovery waits for the disk meanwhile.
+            preparation = Thread(target=prepare_parser, name="selector-parser")
+            preparation.start()
+            vhosts = VhostStore(self.directory, self.settings)
+            try:
+                vhosts.recover()
+            finally:
+                preparation.join()
+            freeze_heap()
+            try:
+                grace_s = grace_seconds(self.directory, self.settings.retention, had_log=had_log)
+                uvloop.run(self._serve(vhosts, sockets, grace_s, descriptors_max))
+            finally:
+                vhosts.close()
         structlog.get_logger().info("stopped", data=self.directory)
 
-    async def _serve(self, vhosts: VhostStore, descriptors_max: int) -> None:
+    async def _serve(
+        self, vhosts: VhostStore, sockets: Sequence[socket.socket], grace_s: float, descriptors_max: int
+    ) -> None:
         tokens = OneTimeTokens()
         server = Server(
             vhosts.services,
@@ -104,19 +117,11 @@ class Broker:
             address_space_left=address_space_left,
             descriptors_max=descriptors_max,
         )
-        try:
-            port = await server.start(self.host, self.port)
-        except OSError as error:
-            raise ToolError(
-                "cannot listen",
-                where=str(BrokerUrl(self.host, self.port)),
-                # asyncio puts a sentence with the address in front of the system's own message.
-                found=(error.strerror or str(error)).rpartition(": ")[2],
-                advice="use another --host or --port; port 0 chooses a free one",
-            ) from error
+        with listen_errors(self.host, self.port):
+            port = await server.start(self.host, self.port, sockets)
         stop_signal = _stop_signal()
         self._announce(BrokerUrl(self.host, port), vhosts)
-        starter = CompactionStarter(self.directory, self.settings, tokens, vhosts.services)
+        starter = CompactionStarter(self.directory, self.settings, tokens, vhosts.services, grace_s=grace_s)
         compactions = asyncio.get_running_loop().create_task(starter.run())
         await _first_of(stop_signal, server.stopped)
         compactions.cancel()
@@ -138,6 +143,18 @@ class Broker:
 def _with_memory_limit(limits: ServerLimits) -> ServerLimits:
     """Return the limits with a budget of memory: the default depends on this process."""
     return limits if limits.memory_bytes_max else replace(limits, memory_bytes_max=default_memory_bytes())
+
+
+@contextmanager
+def _disk_errors(directory: str) -> Iterator[None]:
+    """Raise LogFailed for an OSError of the data directory, so that the exit code is 74 wherever the disk fails."""
+    try:
+        yield
+    except BrokenPipeError:
+        # Of standard output.
+        raise
+    except OSError as error:
+        raise LogFailed(f"{directory}: {error}") from error
 
 
 def _stop_signal() -> asyncio.Event:

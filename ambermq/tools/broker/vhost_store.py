@@ -8,7 +8,8 @@ Rule 3. The lock file of each log has the broker's URL, so that commands find th
 
 import os
 import time
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Final, final
 
@@ -24,10 +25,14 @@ from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST
 from ambermq.log.recovery.recovery import Recovery
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.log.storage.worker_threads import ThreadWorkers
+from ambermq.log.write.ballast import Ballast, ballast_path
+from ambermq.log.write.housekeeping import NO_SPACE
 from ambermq.protocol.gateway.links.routing_fields import RoutingFields
 from ambermq.protocol.server.vhost_runner import VhostServices
+from ambermq.tools.broker.new_files import new_files_removed
 from ambermq.tools.client.broker_option import write_holder
 from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.config.log_facts import history_bytes
 from ambermq.tools.config.settings import Settings
 from ambermq.tools.terminal.errors import ToolError
 
@@ -47,19 +52,26 @@ class VhostStore:
         self._storage = DiskStorage()
         self._url: BrokerUrl | None = None
         self._vhosts: VhostDirectories
+        self._ballast: Ballast
         self.services: dict[str, VhostServices] = {}
         """The open virtual hosts by name."""
 
     def recover(self) -> None:
         """Open all virtual hosts; raise LogError, EngineError or ToolError after closing those that were open."""
-        try:
-            self._storage.makedirs(self._directory)
-        except OSError as error:
-            where, found = self._directory, str(error.strerror)
-            advice = "name another directory with --data"
-            raise ToolError("the directory cannot be created", where=where, found=found, advice=advice) from error
+        with new_files_removed(self._directory):
+            try:
+                self._storage.makedirs(self._directory)
+            except OSError as error:
+                where, found = self._directory, str(error.strerror)
+                advice = "name another directory with --data"
+                raise ToolError("the directory cannot be created", where=where, found=found, advice=advice) from error
+            self._open_all()
+
+    def _open_all(self) -> None:
         with ExitStack() as stack:
             stack.callback(self.close)
+            with _translate_os_errors(self._directory):
+                self._ballast = Ballast(self._storage, self._directory, self._settings.log.ballast_bytes)
             self.services[DEFAULT_VHOST] = self._open(DEFAULT_VHOST, self._directory)
             self._vhosts = VhostDirectories(self._storage, self._directory)
             self._vhosts.sweep()
@@ -129,12 +141,28 @@ class VhostStore:
     def _announce(self, name: str, path: str) -> None:
         if self._url is not None:
             url = self._url if name == DEFAULT_VHOST else replace(self._url, vhost=name)
-            write_holder(path, os.getpid(), str(url))
+            try:
+                self._write_holder(path, str(url))
+            except OSError as error:
+                reason = f"{error}: commands find the broker by --url, not by --data"
+                structlog.get_logger().warning("lock file not written", vhost=name, reason=reason)
+
+    def _write_holder(self, path: str, url: str) -> None:
+        try:
+            write_holder(path, os.getpid(), url)
+        except OSError as error:
+            if error.errno not in NO_SPACE or not self._ballast.release():
+                raise
+            write_holder(path, os.getpid(), url)
 
     def _open(self, name: str, path: str, mode: VhostMode = VhostMode.AUTOMATIC) -> VhostServices:
         began, now_us = time.monotonic(), _now_us()
         settings = self._settings
         recovery = Recovery.open(self._storage, path, settings.log, now_us, progress=_Progress(name, path))
+        if path != self._directory:
+            # Version 0.1 had a ballast for each virtual host.
+            with suppress(OSError):
+                self._storage.unlink(ballast_path(path))
         for job in sweep_jobs(self._storage, path):
             structlog.get_logger().info("compaction leftovers removed", vhost=name, job=job)
         try:
@@ -146,6 +174,7 @@ class VhostStore:
                 fields_of=RoutingFields,
                 mode=mode,
                 clock_ns=time.monotonic_ns,
+                ballast=self._ballast,
             )
         except BaseException:
             recovery.close()
@@ -165,7 +194,12 @@ class VhostStore:
             past_jobs_max=settings.server.past_jobs_max,
             past_waiting_max=settings.server.past_waiting_max,
         )
-        return VhostServices(engine, queries)
+        retention, log = settings.retention, engine.log
+        figures: dict[str, Callable[[], object]] = {
+            "history_bytes": lambda: history_bytes(log.manifest),
+            "room_bytes_min": lambda: retention.room_min(log.disk_bytes),
+        }
+        return VhostServices(engine, queries, figures)
 
 
 class _Progress:
@@ -199,6 +233,15 @@ def _warn_of_snapshot(fault: LogError) -> None:
     else:
         values = {"reason": str(fault)}
     structlog.get_logger().warning("snapshot skipped", **values)
+
+
+@contextmanager
+def _translate_os_errors(directory: str) -> Iterator[None]:
+    """Raise LogFailed for an OSError: the disk of the data directory fails."""
+    try:
+        yield
+    except OSError as error:
+        raise LogFailed(f"{directory}: {error}") from error
 
 
 def _now_us() -> int:

@@ -24,6 +24,15 @@ _WRITE_BYTES: Final = 64 * 1024
 
 _STALLED_SECONDS: Final = 60.0
 """Timeout without credit or outcomes."""
+_NOTICE_SECONDS: Final = 1.0
+"""Time without credit or outcomes after which the owner gets the reason."""
+_ADVICE: Final = {
+    "disk": "free disk space on the broker's machine, keep less history, or delete a snapshot that keeps it",
+    "memory": "the broker holds too much for its peers: try again later",
+    "queue-full": "receive from the queue, or raise its maximum length",
+    "unsynced": "the broker's disk is slow: try again later",
+}
+"""What to do about each reason."""
 
 
 class Publisher:
@@ -37,8 +46,14 @@ class Publisher:
         settled: bool = False,
         window: int = 2000,
         on_outcome: Callable[[int, str], None] | None = None,
+        on_wait: Callable[[str], None] | None = None,
+        timeout_s: float = _STALLED_SECONDS,
     ) -> None:
-        """`on_outcome` is called with the token and the name of the outcome ("accepted") of each message."""
+        """`on_outcome` is called with the token and the name of the outcome ("accepted") of each message.
+
+        `on_wait` is called after a second without credit or outcomes with the broker's reason, empty if it gave none.
+        After `timeout_s` without any a call raises ToolError; 0 waits forever.
+        """
         self.outcomes: Counter[str] = Counter()
         """Messages by outcome: accepted, rejected, released, modified; sent for settled messages."""
         self.sent = 0
@@ -50,6 +65,8 @@ class Publisher:
         self._settled = settled
         self._window = window
         self._on_outcome = on_outcome
+        self._on_wait = on_wait
+        self._timeout_s = timeout_s
         self._unsettled = 0
 
     def offer(self, payload: Buffer, token: int) -> None:
@@ -83,19 +100,36 @@ class Publisher:
         self._client.flush()
 
     def _progress(self) -> None:
-        deadline = time.monotonic() + _STALLED_SECONDS
+        """Wait for credit or an outcome."""
+        began, told = time.monotonic(), None
         before = (self._unsettled, self._link.sendable)
         while before == (self._unsettled, self._link.sendable):
-            if time.monotonic() >= deadline:
-                raise ToolError(
-                    "the broker neither gives credit nor settles messages",
-                    where=f"{self._client.url} {self._link.owner}",
-                    expected=f"credit or an outcome within {_STALLED_SECONDS:.0f} s",
-                    found=f"{self._unsettled} messages unsettled, credit {self._link.credit}",
-                    advice="check whether the broker's disk is full",
-                    code=ExitCode.TIMEOUT,
-                )
-            self._take(self._client.step(deadline))
+            waited_s = time.monotonic() - began
+            if self._timeout_s and waited_s >= self._timeout_s:
+                raise self._stalled()
+            if waited_s >= _NOTICE_SECONDS and self._on_wait is not None and told != self._link.blocked:
+                told = self._link.blocked
+                self._on_wait(told)
+            self._take(self._client.step(self._next_moment(began, waited_s)))
+
+    def _next_moment(self, began: float, waited_s: float) -> float | None:
+        """Return when a wait must look at the clock again; None if only an event matters."""
+        moments = [began + _NOTICE_SECONDS] if waited_s < _NOTICE_SECONDS else []
+        if self._timeout_s:
+            moments.append(began + self._timeout_s)
+        return min(moments, default=None)
+
+    def _stalled(self) -> ToolError:
+        reason = self._link.blocked
+        told = f", held back by the broker: {reason}" if reason else ""
+        return ToolError(
+            "the broker neither gives credit nor settles messages",
+            where=f"{self._client.url} {self._link.owner}",
+            expected=f"credit or an outcome within {self._timeout_s:g} s",
+            found=f"{self._unsettled} messages unsettled, credit {self._link.credit}{told}",
+            advice=_ADVICE.get(reason, "check whether the broker's disk is full"),
+            code=ExitCode.TIMEOUT,
+        )
 
     def _take(self, events: list[Event]) -> None:
         for event in events:

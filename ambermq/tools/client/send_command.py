@@ -55,6 +55,14 @@ _STANDARD_INPUT: Final = "-"
     "--keep-header", is_flag=True, help="With --ndjson also send the lines' delivery counts and delivery annotations."
 )
 @click.option("--rate", type=NumberRange(0, min_open=True), metavar="N", help="Maximum messages a second.")
+@click.option(
+    "--timeout",
+    type=NumberRange(0),
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Stop if the broker gives no credit and no outcome for so long; 0 waits forever.",
+)
 @output_option
 def send(
     address: str,
@@ -70,12 +78,14 @@ def send(
     durable: bool,
     keep_header: bool,
     rate: float | None,
+    timeout: float,
     output: str,
 ) -> None:
     """Send messages to ADDRESS and wait until they are accepted.
 
     The body is BODY, --size, --file, or one message a line with --ndjson. Exits 1 if a message was not accepted. If the
-    command ends early it prints how many were accepted.
+    command ends early it prints how many were accepted. While the broker holds the command back it prints the reason;
+    after --timeout it exits 3.
     """
     target = BrokerUrl.parse(broker_url(url, data))
     properties = _properties(pairs)
@@ -86,7 +96,7 @@ def send(
     elif [body, size, path].count(None) != 2:
         raise click.UsageError("give one of BODY, --size, --file and --ndjson")
     with LinkClient.connect(target) as client:
-        publisher = Publisher(client, client.attach_sender(address))
+        publisher = Publisher(client, client.attach_sender(address), on_wait=_print_reason, timeout_s=timeout)
         if ndjson and path:
             drafts = _read_drafts(path, publisher.wait_readable)
         else:
@@ -95,6 +105,11 @@ def send(
         with _accepted_count_in_errors(publisher, address):
             _publish(publisher, drafts, properties, durable=durable, keep_header=keep_header, rate=rate)
         _report(publisher, address, time.monotonic() - began, output)
+
+
+def _print_reason(reason: str) -> None:
+    """Print on standard error why no message leaves."""
+    click.echo(f"waiting: the broker gives no credit and no outcome ({reason or 'it gave no reason'})", err=True)
 
 
 def _publish(

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Final
 
@@ -81,6 +81,11 @@ _RATE_MIB: Final = 32
     help="History to keep: 10m, 7d, 512MiB, all; 0s keeps none. Give an age and a size to apply both limits. Default: "
     "7d.",
 )
+@click.option(
+    "--keep-snapshots",
+    is_flag=True,
+    help="Keep the history from the oldest snapshot on that a person requested.",
+)
 @click.option("--archive", metavar="DIR", help="Write the removed events to Parquet files in this directory first.")
 @click.option(
     "--rate",
@@ -109,6 +114,7 @@ def compact(
     master: str,
     processes: int,
     kept: tuple[str, ...],
+    keep_snapshots: bool,
     archive: str | None,
     rate: int | None,
     whole_segments: bool,
@@ -124,6 +130,7 @@ def compact(
     """
     token = "" if token_fd is None else read_token(token_fd)
     history, directory = parse_history(kept or ("7d",)), log_directory(data)
+    history = replace(history, keeps_snapshots=keep_snapshots)
     if archive is not None:
         # Check now: else the job would fail only before the commit, after all the work.
         check_packages("pyarrow", "numpy")

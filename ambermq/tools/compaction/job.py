@@ -21,14 +21,22 @@ from functools import partial
 from typing import Final
 
 from ambermq.engine.compaction.live_records import kept_offsets
-from ambermq.engine.compaction.plan import Choice, Group, History, Plan, plan_compaction
+from ambermq.engine.compaction.plan import (
+    Choice,
+    Group,
+    History,
+    Plan,
+    oldest_requested,
+    plan_compaction,
+    within_snapshots,
+)
 from ambermq.engine.history.past import open_past
 from ambermq.engine.snapshots.files import load_snapshot, write_snapshot
 from ambermq.log.compaction.job import CompactionJob, base_path, job_path, lock_jobs, sweep_jobs, write_table
 from ambermq.log.compaction.rewrite_tasks import GroupTask, RewrittenSegment, SegmentCount, pack_offsets
 from ambermq.log.config import LogConfig
 from ambermq.log.errors import LockedError
-from ambermq.log.manifest.manifest import Horizon, SealedSegment, Snapshot
+from ambermq.log.manifest.manifest import Horizon, SealedSegment, Snapshot, load
 from ambermq.log.read.log_reader import LogReader, open_reader
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.log.storage.interface import Storage
@@ -86,6 +94,7 @@ class _Job:
         """Run the compaction; return its outcome."""
         with _alone(self._storage, self._directory):
             self._outcome.swept = sweep_jobs(self._storage, self._directory, is_locked=True)
+            self._check_history()
             try:
                 self._take_snapshots()
                 with open_reader(self._directory, self._config, self._reads) as reader:
@@ -95,6 +104,12 @@ class _Job:
             finally:
                 self._delete_snapshots()
         return self._outcome
+
+    def _check_history(self) -> None:
+        """Keep some history if a requested snapshot must stay, even where none was to be kept."""
+        manifest = load(self._storage, self._directory)
+        if manifest is not None:
+            self._history = within_snapshots(manifest, self._history)
 
     def _delete_snapshots(self) -> None:
         """Delete the snapshots of a job without a commit: only this job needs them."""
@@ -147,7 +162,11 @@ class _Job:
             base = next((one for one in snapshots if one.name == self._snapshot_name(1)), None)
         else:
             base = base_within(reader, self._history, now_us=self._now_us, whole_segments=self._whole_segments)
-        return () if base is None else snapshots[snapshots.index(base) :]
+        keeper = oldest_requested(reader.manifest) if self._history.keeps_snapshots else None
+        if base is None or (keeper is not None and keeper.end < base.end):
+            # A person has requested that snapshot since the history was chosen.
+            return ()
+        return snapshots[snapshots.index(base) :]
 
     def _plan(self, reader: LogReader, snapshots: Sequence[Snapshot]) -> Plan:
         states = (load_snapshot(self._reads, self._directory, reader.manifest, one) for one in snapshots)

@@ -8,7 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ambermq.engine.compaction.live_records import kept_offsets
-from ambermq.engine.compaction.plan import Choice, History, Plan, base_for, dead_of, end_for, groups_of, plan_compaction
+from ambermq.engine.compaction.plan import (
+    Choice,
+    History,
+    Plan,
+    base_for,
+    dead_of,
+    end_for,
+    groups_of,
+    plan_compaction,
+    within_snapshots,
+)
 from ambermq.engine.history.past import Past, PastError, open_past
 from ambermq.engine.snapshots.files import load_snapshot
 from ambermq.engine.snapshots.retention import base_of
@@ -88,6 +98,7 @@ def preview_compaction(
     """
     config, outcome = config or LogConfig(), Outcome()
     with open_past(directory, config, now_us=now_us, storage=reads) as past:
+        history = within_snapshots(past.reader.manifest, history)
         plan = _plan(past, history, now_us, whole_segments=whole_segments)
         if plan is not None:
             choice, counts = choose(

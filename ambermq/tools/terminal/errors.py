@@ -4,6 +4,7 @@ Rule 1: code that knows what to do about a failure raises a `ToolError`. This mo
 Rule 2: a defect of AmberMQ is one line too; AMBERMQ_TRACEBACK=1 adds the traceback.
 """
 
+import errno
 import os
 import traceback
 from collections.abc import Callable
@@ -80,9 +81,7 @@ def translated(error: Exception) -> ToolError:
         case ForeignError():
             return ToolError(str(error), advice="open it with the version that wrote it, or name another directory")
         case LogFailed():
-            return ToolError(
-                str(error), code=ExitCode.LOG_FAILED, advice="check the disk and its free space before a restart"
-            )
+            return ToolError(str(error), code=ExitCode.LOG_FAILED, advice=_disk_advice(error))
         case ModuleNotFoundError() if (error.name or "").partition(".")[0] in _EXTRA:
             return ToolError(
                 f"not installed: {error.name}",
@@ -105,6 +104,31 @@ def translated(error: Exception) -> ToolError:
             return ToolError(str(error))
         case _:
             return _defect(error)
+
+
+_NO_SPACE: Final = "free space on the disk of the directory; the broker starts with 1 MiB"
+_NO_PERMISSION: Final = "give the broker's user write permission in the directory, or use another one"
+_NO_DESCRIPTOR: Final = "raise the limit of open files (ulimit -n)"
+_ADVICE: Final = {
+    errno.ENOSPC: _NO_SPACE,
+    errno.EDQUOT: _NO_SPACE,
+    errno.EACCES: _NO_PERMISSION,
+    errno.EPERM: _NO_PERMISSION,
+    errno.EROFS: "the file system is mounted read-only: mount it for writing, or use another directory",
+    errno.EIO: "the disk reports errors: check it and the kernel's log before a restart",
+    errno.EMFILE: _NO_DESCRIPTOR,
+    errno.ENFILE: _NO_DESCRIPTOR,
+}
+
+
+def _disk_advice(failure: BaseException) -> str:
+    """Return the advice for a failed log, by the error of the disk that caused it."""
+    error: BaseException | None = failure
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _ADVICE:
+            return _ADVICE[error.errno]
+        error = error.__cause__
+    return "check the disk and its free space before a restart"
 
 
 def _shown_holder(text: str) -> str:

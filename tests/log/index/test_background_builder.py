@@ -1,5 +1,7 @@
 """Building indexes beside a log: little by little, however busy that is, and none that is half."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -167,3 +169,22 @@ def test_a_segment_that_cannot_be_read_holds_up_no_other(segments: list[Segment]
     while indexing.has_work:
         indexing.step()
     assert [_has_index(segment) for segment in segments] == [False, False, *[True] * (len(segments) - 2)]
+
+
+def test_a_file_that_cannot_be_removed_ends_nothing(
+    segments: list[Segment], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An input or output error of `index.new` costs the index; neither a step nor the end of the log raises it."""
+    builder = _indexing(segments)
+    builder.step()
+    builder.step()
+
+    def failing(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr("ambermq.log.index.segment_index._remove", failing)
+    builder.leave_out({segments[0].file_id})
+    while builder.has_work:
+        builder.step()
+    builder.close()
+    assert list(tmp_path.rglob("*.index")) == []

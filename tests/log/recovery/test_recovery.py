@@ -2,6 +2,7 @@
 
 import errno
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from ambermq.log.errors import DamageError, LockedError, LogError, LogFailed
 from ambermq.log.format.segment import segment_path
 from ambermq.log.manifest.manifest import load, manifest_path
 from ambermq.log.recovery.recovery import Recovery
-from tests.log.lives import CONFIG, DIRECTORY, Life, body_of, recovered_bodies
+from tests.log.lives import CONFIG, DIRECTORY, Life, SharingWorkers, body_of, recovered_bodies
 from tests.log.simulated import SimulatedStorage
 
 STEPS = st.lists(
@@ -197,3 +198,55 @@ def test_a_failed_recovery_releases_the_lock() -> None:
         Recovery.open(storage, DIRECTORY, CONFIG, 0)
     Recovery.open(storage, DIRECTORY, CONFIG, 0).close()
     assert Life(storage).found
+
+
+def test_a_failed_start_leaves_no_file_behind() -> None:
+    """Whatever call finds the disk full, the names are those of before, and a later start has every record."""
+    storage = SimulatedStorage()
+    life = Life(storage)
+    offsets = life.write([body_of(1, 500)]) + life.write([body_of(2, 900)])
+    life.sync()
+    storage.kill()
+    before, failures = _files(storage), 0
+    for operation in ("open", "write", "sync", "sync_directory", "rename", "truncate"):
+        for after in range(6):
+            recovery = Recovery.open(storage, DIRECTORY, CONFIG, 1_000_000)
+            storage.fail(errno.ENOSPC, after=after, operation=operation)
+            try:
+                recovery.log(SharingWorkers())
+            except LogFailed as failure:
+                recovery.close()
+                if "after its manifest was replaced" not in str(failure):
+                    failures += 1
+                    assert _files(storage) == before, (operation, after)
+            storage.kill()
+            before = _files(storage)
+    assert failures > 5
+    assert set(offsets) <= set(recovered_bodies(Life(storage)))
+
+
+def test_a_start_returns_what_earlier_segments_do_not_use() -> None:
+    """A killed log leaves an allocated segment and spare: the next start needs no free byte for what it copies."""
+    storage = SimulatedStorage()
+    config = replace(CONFIG, segment_bytes_min=1 << 20, segment_bytes_max=1 << 20)
+    life = Life(storage, config=config)
+    life.log.completed()
+    kept = []
+    for number in range(40):
+        kept += life.write([body_of(number, 4000)])
+        life.sync()
+        life.log.completed()
+    storage.kill()
+    storage.capacity_bytes -= storage.free_bytes("/")
+    for _ in range(5):
+        life = Life(storage, config=config)
+        life.sync()
+        life.log.completed()
+        assert recovered_bodies(life).keys() >= set(kept)
+        storage.kill()
+    assert storage.free_bytes("/") > 0
+
+
+def _files(storage: SimulatedStorage) -> set[str]:
+    segments = f"{DIRECTORY}/segments"
+    return {*storage.listdir(DIRECTORY), *(f"segments/{one}" for one in storage.listdir(segments))}

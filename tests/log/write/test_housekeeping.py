@@ -10,6 +10,7 @@ from ambermq.log.errors import LogFailed
 from ambermq.log.manifest.manifest import load, reserve_file_id
 from ambermq.log.recovery.recovery import Recovery
 from ambermq.log.storage.worker_threads import InlineLane, InlineWorkers
+from ambermq.log.write.ballast import Ballast
 from ambermq.log.write.housekeeping import segment_bytes
 from ambermq.log.write.log import Log
 from tests.log.simulated import SimulatedStorage
@@ -51,19 +52,78 @@ def test_segments_double_from_the_smallest_to_the_largest() -> None:
 
 
 def test_a_log_opens_with_spare_and_ballast() -> None:
-    """After the first run the spare is allocated and named, and the ballast held."""
+    """After the first run the spare is named and empty, and the ballast held. At half a segment it is allocated."""
     storage = SimulatedStorage()
     log = _open(storage)
     log.completed()
     manifest = load(storage, DIRECTORY)
     assert manifest is not None
-    assert storage.size(f"{DIRECTORY}/segments/{manifest.spare:016x}.log") == 16384
+    spare = f"{DIRECTORY}/segments/{manifest.spare:016x}.log"
+    assert storage.size(spare) == 0
     assert storage.size(f"{DIRECTORY}/ballast") == 32768
     assert log.room_bytes() > 1 << 30
+    _fill_segment(log)
+    assert storage.size(spare) == 16384
+
+
+def test_an_idle_log_takes_less_than_a_mebibyte() -> None:
+    """A new log with the default sizes, and a start of it, allocate a small segment and no spare."""
+    storage = SimulatedStorage()
+    for _ in range(3):
+        log = Recovery.open(storage, DIRECTORY, LogConfig(ballast_bytes=0), NOW_US).log(InlineWorkers())
+        log.draft.add(1, timestamp_us=NOW_US)
+        log.draft.end_command()
+        log.write(NOW_US)
+        log.request_sync()
+        log.completed()
+        assert storage.capacity_bytes - storage.free_bytes("/") < 1 << 20
+        log.close()
+
+
+def test_segments_return_what_they_do_not_use() -> None:
+    """A sealed segment, and the active one of a closed log, are as long as what they hold."""
+    storage = SimulatedStorage()
+    log = _open(storage)
+    log.completed()
+    _fill_segment(log)
+    assert log.seal_active(NOW_US)
+    log.request_sync()
+    log.completed()
+    log.completed()
+    sealed = log.manifest.sealed
+    assert sealed[-1].size < 16384
+    assert [storage.size(one.at(DIRECTORY).path) for one in sealed] == [one.size for one in sealed]
+    log.draft.add(1, timestamp_us=NOW_US)
+    log.draft.end_command()
+    log.close()
+    assert log.manifest.active is not None
+    assert storage.size(f"{DIRECTORY}/segments/{log.manifest.active.file_id:016x}.log") < 8192
+    assert storage.size(f"{DIRECTORY}/segments/{log.manifest.spare:016x}.log") == 0
+
+
+def test_the_ballast_fits_the_file_system_and_is_shared() -> None:
+    """It takes a fiftieth at most; a larger one of an earlier version is cut, and two logs hold it once."""
+    storage = SimulatedStorage(capacity_bytes=10 << 20)
+    storage.makedirs(DIRECTORY)
+    storage.open(f"{DIRECTORY}/ballast", create=True).allocate(0, 1 << 20, zero=False)
+    one = Ballast(storage, DIRECTORY, 128 << 20)
+    assert one.missing_bytes == one.size == (10 << 20) // 50 & -4096
+    assert one.allocate(0)
+    assert one.allocate(1 << 40)
+    assert one.missing_bytes == 0
+    assert storage.size(f"{DIRECTORY}/ballast") == one.size
+    assert one.release()
+    assert not one.release()
+    assert one.missing_bytes == one.size
+    assert not one.allocate(10 << 20)
+    storage.fail(errno.ENOSPC, operation="allocate")
+    with pytest.raises(OSError, match="No space left"):
+        one.allocate(0)
+    assert not storage.exists(f"{DIRECTORY}/ballast")
 
 
 def test_a_full_disk_refuses_publishing_gives_the_ballast_and_recovers() -> None:
-    """No space for a spare: no room, but settlements get the ballast's; with space again both come back."""
+    """No space for publishing: settlements get the ballast's; with space again both come back."""
     storage = SimulatedStorage(capacity_bytes=140_000)
     log = _open(storage)
     log.completed()
@@ -79,6 +139,27 @@ def test_a_full_disk_refuses_publishing_gives_the_ballast_and_recovers() -> None
     _fill_segment(log)
     assert storage.size(f"{DIRECTORY}/ballast") == 32768
     assert log.room_bytes() > 0
+
+
+def test_a_write_that_finds_the_disk_full_gets_the_space_of_the_ballast() -> None:
+    """Another program may take the last byte at any time: the write is repeated once, and fails without a ballast."""
+    storage = SimulatedStorage()
+    log = _open(storage)
+    log.completed()
+    storage.capacity_bytes -= storage.free_bytes("/")
+    while storage.exists(f"{DIRECTORY}/ballast"):
+        log.draft.add(1, timestamp_us=NOW_US, body=bytes(900))
+        log.draft.end_command()
+        log.write(NOW_US)
+    assert log.room_bytes() == 0
+    log.request_sync()
+    log.completed()
+    assert log.durable_end == log.log_end
+    storage.capacity_bytes -= storage.free_bytes("/")
+    log.draft.add(1, timestamp_us=NOW_US, body=bytes(9000))
+    log.draft.end_command()
+    with pytest.raises(LogFailed, match="No space left"):
+        log.write(NOW_US)
 
 
 def test_a_log_opens_on_a_full_disk() -> None:

@@ -1,6 +1,8 @@
 """`ambermq serve` as a process: its one line, its ends, its users."""
 
+import errno
 import json
+import os
 import resource
 import signal
 import socket
@@ -12,12 +14,13 @@ from pathlib import Path
 import pytest
 
 from ambermq.engine.selectors import selector
+from ambermq.log.errors import LogFailed
 from ambermq.tools.broker import serve as serve_module
 from ambermq.tools.broker.child_broker import ChildBroker
 from ambermq.tools.broker.serve import Broker
 from ambermq.tools.broker.vhost_store import VhostStore
 from ambermq.tools.config.settings import Settings
-from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.errors import ToolError, translated
 from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.tools.conftest import Run
 
@@ -110,7 +113,7 @@ def test_what_was_accepted_is_there_after_a_kill(run: Run, child: ChildBroker) -
 
 
 def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
-    """Exit code 1, the address, what to do; the directory is free again."""
+    """Exit code 1, the address, what to do; nothing is left behind, and a log that was there has no new epoch."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         result = failed("--data", tmp_path / "data", "--port", port)
@@ -118,7 +121,19 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
     last = result.stderr.splitlines()[-1]
     assert last.startswith(f"error: amqp://127.0.0.1:{port}: cannot listen: found ")
     assert last.endswith("; use another --host or --port; port 0 chooses a free one")
-    assert (tmp_path / "data" / "lock").read_text() == ""
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_port_that_is_taken_leaves_a_log_as_it_was(tmp_path: Path) -> None:
+    """The port is bound before the directory is touched: no epoch, no file, no byte."""
+    broker = ChildBroker(tmp_path / "data")
+    broker.start()
+    assert broker.stop() == ExitCode.OK
+    before = {path: path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file()}
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        result = failed("--data", tmp_path / "data", "--port", listener.getsockname()[1])
+    assert result.returncode == ExitCode.FAILED
+    assert {path: path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file()} == before
 
 
 def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
@@ -141,6 +156,27 @@ def test_a_log_that_cannot_be_written_is_exit_code_74(tmp_path: Path) -> None:
     )
     assert (result.returncode, result.stdout) == (ExitCode.LOG_FAILED, "")
     assert result.stderr.splitlines()[-1].endswith("; check the disk and its free space before a restart")
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        (errno.ENOSPC, "free space on the disk of the directory"),
+        (errno.EDQUOT, "free space on the disk of the directory"),
+        (errno.EACCES, "give the broker's user write permission in the directory"),
+        (errno.EROFS, "the file system is mounted read-only: mount it for writing, or use another directory"),
+        (errno.EIO, "the disk reports errors: check it and the kernel's log before a restart"),
+        (errno.EMFILE, "raise the limit of open files"),
+    ],
+)
+def test_a_failed_log_gives_the_advice_that_fits(error: int, advice: str) -> None:
+    """Exit code 74 in each case; the errno of the failure decides the advice, however deep it is."""
+    failure, between = LogFailed("recovery failed"), LogFailed("write failed")
+    failure.__cause__, between.__cause__ = between, OSError(error, os.strerror(error))
+    told = translated(failure)
+    assert told.exit_code == ExitCode.LOG_FAILED
+    assert advice in told.message
 
 
 def test_a_damaged_log_is_exit_code_5_and_names_file_and_position(child: ChildBroker) -> None:

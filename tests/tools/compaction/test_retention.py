@@ -256,9 +256,60 @@ def test_a_full_disk_asks_at_once_and_again_when_something_was_sealed() -> None:
     assert schedule.reason(11.0, full(0, 7)) == "room"
 
 
+def test_free_space_decides_how_much_history_stays_after_the_grace() -> None:
+    """A tenth more than the minimum is freed; without enough sealed history nothing is kept, and the rest is sealed."""
+    config = RetentionConfig(room_bytes_min=100, pause_s=10)
+    schedule = RetentionSchedule(config, 0.0, grace_s=600.0)
+    facts = LogFacts(room_bytes=50, history_bytes=1000, active_bytes=7, next_offset=5)
+    assert schedule.reason(599.0, facts) == ""
+    assert schedule.reason(600.0, facts) == "room"
+    assert schedule.kept_bytes(599.0, facts) is None
+    assert schedule.kept_bytes(600.0, facts) == 1000 + 7 - (100 + 10 - 50)
+    assert schedule.kept_bytes(600.0, replace(facts, history_bytes=60)) == 0
+    assert RetentionSchedule(RetentionConfig(by_room=False), 0.0).reason(0.0, facts) == ""
+    options = ["--whole-segments", "--keep-history", "9s", "--keep-history", "5B", "--keep-snapshots"]
+    assert RetentionConfig(age_s=9, size_bytes=8).arguments(kept_bytes=5) == options
+    assert RetentionConfig().room_min(1 << 30) == 1 << 28
+    assert RetentionConfig().room_min(1 << 40) == 512 << 20
+    assert RetentionConfig(room_bytes_min=1 << 50).room_min(1 << 30) == 1 << 50
+
+
+def test_a_run_for_space_that_wins_nothing_is_repeated_with_less_history() -> None:
+    """At once, with four times the bytes to free each time, until nothing is kept; then only a change makes it due."""
+    schedule = RetentionSchedule(RetentionConfig(room_bytes_min=100, pause_s=10), 0.0)
+    facts = LogFacts(room_bytes=100, history_bytes=1000, next_offset=5)
+    low = replace(facts, room_bytes=90)
+    kept = []
+    for now_s in (1.0, 2.0, 3.0, 4.0):
+        assert schedule.reason(now_s, low) == "room"
+        kept.append(schedule.kept_bytes(now_s, low))
+        schedule.ended(now_s, low, kept_bytes=kept[-1])
+    assert kept == [980, 920, 680, 0]
+    assert schedule.reason(100.0, low) == ""
+    assert schedule.reason(100.0, replace(low, live_bytes=-1)) == "room"
+
+
+@pytest.mark.parametrize(
+    "change", [{"history_bytes": 900}, {"log_bytes": 900}, {"live_bytes": 5}, {"requested_end": -1}, {"next_offset": 6}]
+)
+def test_a_run_for_space_is_due_again_where_it_may_win_something(change: dict[str, int]) -> None:
+    """The last run deleted something, or messages, a requested snapshot or a segment changed since."""
+    schedule = RetentionSchedule(RetentionConfig(room_bytes_min=100, pause_s=10), 0.0)
+    facts = LogFacts(room_bytes=50, log_bytes=1000, history_bytes=1000, live_bytes=9, requested_end=3, next_offset=5)
+    assert schedule.reason(0.0, facts) == "room"
+    schedule.ended(1.0, facts)
+    assert schedule.reason(20.0, facts) == ""
+    if change.keys() & {"history_bytes", "log_bytes"}:
+        schedule.reason(20.0, facts)
+        schedule.ended(21.0, replace(facts, **change))
+    assert schedule.reason(40.0, replace(facts, **change)) == "room"
+
+
 def test_a_full_disk_asks_for_nothing_that_cannot_be() -> None:
     """Where all history is to stay, and always did, there is nothing to win."""
-    assert RetentionSchedule(RetentionConfig(), 0.0).reason(0.0, full(0, 5, has_horizon=False)) == ""
+    kept = RetentionConfig(by_room=False)
+    assert RetentionSchedule(kept, 0.0).reason(0.0, full(0, 5, has_horizon=False)) == ""
+    assert RetentionSchedule(kept, 0.0).kept_bytes(0.0, full(0, 5)) is None
     for config in (RetentionConfig(age_s=10**6), RetentionConfig(size_bytes=10**9)):
         assert RetentionSchedule(config, 0.0).reason(0.0, full(0, 5, has_horizon=False)) == "room"
 

@@ -42,6 +42,7 @@ class Link:
     __slots__ = (
         "_ignored_frames",
         "_initial_count",
+        "blocked",
         "credit",
         "delivery_count",
         "drain",
@@ -70,6 +71,8 @@ class Link:
         """The peer's attach; None before it arrives."""
         self.credit = 0
         """How many messages may still be sent, as far as we know."""
+        self.blocked = ""
+        """Why the receiver holds this link back, as its last flow with the property `ambermq:blocked` said."""
         self.drain = False
         """Whether the receiver wants the credit used up."""
         self.delivery_count = 0

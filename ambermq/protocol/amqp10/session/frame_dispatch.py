@@ -41,6 +41,8 @@ def receive_decoded(
     match performative:
         case Flow():
             session.receive_flow([getattr(performative, name) for name in Flow.FIELDS[:10]])
+            if performative.properties and performative.handle is not None:
+                session.receive_flow_properties(performative.handle, performative.properties)
         case Disposition():
             session.dispositions.receive(performative)
         case Transfer():

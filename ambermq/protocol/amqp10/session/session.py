@@ -15,7 +15,7 @@ from typing import Any, Final
 from ambermq.protocol.amqp10.errors import FramingError, LocalError, SessionFault
 from ambermq.protocol.amqp10.events import CreditChanged, SessionEnded
 from ambermq.protocol.amqp10.framing.frame_templates import write_flow
-from ambermq.protocol.amqp10.link.link import Link
+from ambermq.protocol.amqp10.link.link import BLOCKED, Link
 from ambermq.protocol.amqp10.link.receiver import Receiver
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.memory_budget import UNSETTLED_BYTES
@@ -48,6 +48,8 @@ __all__ = ["Session"]
 
 # Module names, since the access to an enumeration member costs as much as a call.
 _MAPPED: Final = SessionState.MAPPED
+_REASON_MAX: Final = 64
+"""The kept characters of a peer's reason."""
 
 
 class Session:
@@ -215,6 +217,7 @@ class Session:
             flow.handle = link.handle
             flow.delivery_count, flow.link_credit, flow.available = link.flow_fields()
             flow.drain = drain
+            flow.properties = properties
         self.connection.output.add(write_flow(self.channel, flow))
 
     def begin_delivery(self) -> None:
@@ -342,6 +345,13 @@ class Session:
             self.send_flow()
         if windows.remote > before and (handle is None or before <= 0 or self._waiting):
             self._window_opened()
+
+    def receive_flow_properties(self, handle: int, properties: dict[Any, Any]) -> None:
+        """Process the properties of a link's flow: the reason for which the peer holds the link back."""
+        link = self._links.by_handle.get(handle)
+        if link is not None and BLOCKED in properties:
+            reason = properties[BLOCKED]
+            link.blocked = reason[:_REASON_MAX] if isinstance(reason, str) else ""
 
     def report_reopened(self) -> None:
         """Append CreditChanged for the senders with credit, once a read: the window opened."""

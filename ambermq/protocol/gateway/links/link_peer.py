@@ -27,6 +27,12 @@ class LinkGateway(Protocol):
 
     is_room_low: bool
     """Little disk is left: no credit is granted."""
+    blocked: str
+    """Why producers are held back; empty while they are not."""
+    queue_full_blocks: int
+    """The producers that were told of a full queue, since the server read it last."""
+    queue_full_ends: int
+    """The producers that were told that this is over, since the server read it last."""
 
     @property
     def engine(self) -> EnginePort:

@@ -8,7 +8,7 @@ Rule 3. A malformed message is rejected with amqp:decode-error; its run goes on.
 Rule 4. A run of messages like the last decoded one is published without decoding (message_recogniser.py).
 """
 
-from typing import final
+from typing import Final, final
 
 from ambermq.engine.commands import Publish
 from ambermq.engine.effects import ProducerReady, PublishDone
@@ -28,7 +28,10 @@ from ambermq.protocol.gateway.links.link_peer import ProducerPeer
 from ambermq.protocol.gateway.links.outcome_mapping import STATES, rejected_state
 from ambermq.protocol.server_limits import ServerLimits
 
-__all__ = ["ProducerLink"]
+__all__ = ["QUEUE_FULL", "ProducerLink"]
+
+QUEUE_FULL: Final = "queue-full"
+"""The reason for a sender whose messages are rejected because a queue has its maximum length."""
 
 
 @final
@@ -150,6 +153,8 @@ class ProducerLink:
         """Settle a run, and top up the sender's credit."""
         if not self.is_open:
             return
+        if done.is_queue_full or self._blocked is QUEUE_FULL:
+            self._tell_queue_full(is_full=done.is_queue_full)
         if not done.settled:
             state = STATES.get(done.kind) or rejected_state(done)
             self.link.session.settle(done.first_id, done.count, state)
@@ -162,6 +167,16 @@ class ProducerLink:
         if reason != self._blocked:
             self._blocked = reason
             self.link.tell_blocked(reason)
+
+    def _tell_queue_full(self, *, is_full: bool) -> None:
+        """Tell the peer that its queue is full, or is not any more."""
+        gateway = self.peer.gateway
+        if is_full and not self._blocked:
+            gateway.queue_full_blocks += 1
+            self.tell_blocked(QUEUE_FULL)
+        elif not is_full:
+            gateway.queue_full_ends += 1
+            self.tell_blocked(gateway.blocked)
 
     def top_up(self) -> None:
         """Grant credit up to the limit less the unfinished messages, if half of it is used."""
