@@ -51,7 +51,12 @@ Archive = Callable[[str, int, int], Sequence[str]]
 """archive(directory, first, last): write the events of [first, last] to an archive; return its files."""
 
 _SPARE_BYTES: Final = 64 << 20
-"""The minimum of bytes that a compaction leaves free on the disk."""
+"""The minimum of bytes that a compaction leaves free on the disk, but at most a sixteenth of the file system."""
+_FILE_SYSTEM_DIVISOR: Final = 16
+
+
+class _NoRoom(ToolError):
+    """The disk has no room for the segments that a compaction would write."""
 
 
 class _Job:
@@ -198,17 +203,7 @@ class _Job:
     def _rewrite(
         self, reader: LogReader, plan: Plan, choice: Choice, counts: Mapping[int, SegmentCount], folder: str
     ) -> list[RewrittenSegment]:
-        needed_bytes = sum(group.kept_bytes for group in choice.groups)
-        free_bytes = self._storage.free_bytes(self._directory) - _SPARE_BYTES
-        # A job that keeps nothing writes nothing, so it runs on a full disk too.
-        if needed_bytes and needed_bytes > free_bytes:
-            raise ToolError(
-                "the disk has no room for the new segments",
-                where=self._directory,
-                expected=f"{needed_bytes:,} bytes free",
-                found=f"{max(free_bytes, 0):,}, without the {_SPARE_BYTES:,} that stay free",
-                advice="nothing was changed; keep less history, or free disk space",
-            )
+        self._check_room(sum(group.kept_bytes for group in choice.groups))
         make = partial(_group_task, reader=reader, plan=plan, counts=counts, folder=folder, config=self._config)
         tasks = [make(group) for group in choice.groups]
         sizes = {task.base_offset: sum(one.size for one in task.segments) for task in tasks}
@@ -221,6 +216,19 @@ class _Job:
             done += sizes[one.base_offset]
             self._progress(stage, done, whole)
         return sorted(written, key=lambda one: one.base_offset)
+
+    def _check_room(self, needed_bytes: int) -> None:
+        """Raise _NoRoom if the disk has no room for that. A job that writes nothing runs on a full disk too."""
+        spare_bytes = min(_SPARE_BYTES, self._storage.total_bytes(self._directory) // _FILE_SYSTEM_DIVISOR)
+        free_bytes = self._storage.free_bytes(self._directory) - spare_bytes
+        if needed_bytes and needed_bytes > free_bytes:
+            raise _NoRoom(
+                "the disk has no room for the new segments",
+                where=self._directory,
+                expected=f"{needed_bytes:,} bytes free",
+                found=f"{max(free_bytes, 0):,}, without the {spare_bytes:,} that stay free",
+                advice="no segment was rewritten; keep less history, or free disk space",
+            )
 
     def _commit(
         self,
@@ -276,7 +284,8 @@ def run_compaction(
     ToolError, every LogError and OSError. After an error the log is as before, but may have two more snapshots.
     """
     config = config or LogConfig()
-    job = _Job(
+    job = partial(
+        _Job,
         directory,
         history,
         runner,
@@ -285,11 +294,16 @@ def run_compaction(
         archive,
         progress,
         config,
-        whole_segments=whole_segments,
         compresses=compresses,
         reads=reads or DiskStorage(),
     )
-    return job.run()
+    try:
+        return job(whole_segments=whole_segments).run()
+    except _NoRoom:
+        # Segments without live messages go first: they need no room, and may make enough for the rest.
+        if whole_segments or not job(whole_segments=True).run().is_committed:
+            raise
+    return job(whole_segments=False).run()
 
 
 def _group_task(

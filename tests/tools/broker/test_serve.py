@@ -17,8 +17,10 @@ from ambermq.engine.selectors import selector
 from ambermq.log.errors import LogFailed
 from ambermq.tools.broker import serve as serve_module
 from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.broker.retention_notice import grace_seconds, notice_path
 from ambermq.tools.broker.serve import Broker
 from ambermq.tools.broker.vhost_store import VhostStore
+from ambermq.tools.config.retention_schedule import RetentionConfig
 from ambermq.tools.config.settings import Settings
 from ambermq.tools.terminal.errors import ToolError, translated
 from ambermq.tools.terminal.exit_codes import ExitCode
@@ -273,3 +275,45 @@ def test_a_write_that_fails_while_serving_is_exit_code_74(run: Run, child: Child
     assert child.wait() == ExitCode.LOG_FAILED
     assert child.last_log_line().startswith("error: ")
     assert "stopped" not in child.stderr_path.read_text()
+
+
+def test_an_idle_virtual_host_takes_less_than_a_mebibyte(run: Run, tmp_path: Path) -> None:
+    """It has no ballast and no allocated spare. The next start removes the ballast of version 0.1."""
+    broker = ChildBroker(tmp_path / "data")
+    broker.start()
+    assert run("vhost", "create", "idle", "--url", broker.url).exit_code == ExitCode.OK
+    (directory,) = (tmp_path / "data" / "vhosts").iterdir()
+    assert _disk_bytes(directory) < 1 << 20
+    assert broker.stop() == ExitCode.OK
+    (directory / "ballast").write_bytes(bytes(4096))
+    broker.start()
+    assert broker.stop() == ExitCode.OK
+    assert not (directory / "ballast").exists()
+    assert _disk_bytes(directory) < 1 << 20
+    assert (tmp_path / "data" / "ballast").stat().st_size <= 128 << 20
+
+
+def _disk_bytes(directory: Path) -> int:
+    return sum(512 * path.stat().st_blocks for path in directory.rglob("*") if path.is_file())
+
+
+def test_an_older_directory_is_warned_once_and_has_ten_minutes(run: Run, tmp_path: Path) -> None:
+    """A new directory gets no warning. One without the notice gets one, and nothing goes meanwhile by free space."""
+    config = tmp_path / "broker.toml"
+    config.write_text(f"[retention]\nroom_bytes_min = {1 << 60}\n[log]\nballast_bytes = 0\n")
+    broker = ChildBroker(tmp_path / "data", arguments=["--config", str(config)])
+    assert grace_seconds(str(tmp_path), RetentionConfig(by_room=False), had_log=True) == 0.0
+    broker.start()
+    assert broker.stop() == ExitCode.OK
+    assert "history may be deleted" not in broker.stderr_path.read_text()
+    notice_path(str(broker.directory)).unlink()
+    for _ in range(2):
+        broker.start()
+        assert run("send", "q", "x", "--url", broker.url).exit_code == ExitCode.OK
+        assert broker.stop() == ExitCode.OK
+    told = broker.stderr_path.read_text()
+    assert told.count("history may be deleted") == 1
+    assert "[retention] by_room = false" in told
+    assert 500.0 < grace_seconds(str(broker.directory), RetentionConfig(), had_log=True) <= 600.0
+    notice_path(str(broker.directory)).write_text("1.0\n")
+    assert grace_seconds(str(broker.directory), RetentionConfig(), had_log=True) == 0.0

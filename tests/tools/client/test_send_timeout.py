@@ -36,7 +36,7 @@ def test_a_sender_without_credit_hears_why_and_ends(run: Run, tmp_path: Path) ->
 
 def test_a_sender_hears_of_a_full_queue_and_of_its_end(run: Run, broker: ChildBroker) -> None:
     """Its messages are rejected, its link says queue-full, and says so no more when the queue takes messages again."""
-    assert run("queue", "create", "small", "--messages-max", 1, "--url", broker.url).exit_code == ExitCode.OK
+    assert run("queue", "declare", "small", "--messages-max", 1, "--url", broker.url).exit_code == ExitCode.OK
     with LinkClient.connect(BrokerUrl.parse(broker.url)) as client:
         link = client.attach_sender("small")
         publisher = Publisher(client, link)
