@@ -122,6 +122,11 @@ class Snapshotter:
         commands, self._commands = self._commands, []
         self.next_us = self._due_us
         for command in commands:
+            if type(command) is TakeSnapshot and command.seals and self._log.awaits_spare:
+                # The seal needs the spare, which is being made or allocated: the driver's next sweep tries again.
+                self._commands.append(command)
+                self.next_us = 0
+                continue
             try:
                 effects += self._execute(command, state, now_us)
             except Refused as refusal:

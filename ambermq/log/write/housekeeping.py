@@ -238,6 +238,11 @@ class Housekeeper:
         self._unallocated.append(spare)
         self.lane.wake()
 
+    @property
+    def has_spare(self) -> bool:
+        """Whether `take_spare` returns one."""
+        return bool(self.spares or self._unallocated)
+
     def take_spare(self) -> Spare | None:
         """Return the spare for a roll, allocated or not; None if it is not made yet, or is being allocated."""
         for spares in (self.spares, self._unallocated):

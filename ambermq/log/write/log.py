@@ -403,6 +403,11 @@ class Log:
         self.bodies.replace(old_paths, [one.at(directory) for one in adoption.segments])
         adoption.is_released = True
 
+    @property
+    def awaits_spare(self) -> bool:
+        """Whether a seal is impossible only because the spare is being made or allocated."""
+        return self._spare is None and not self._housekeeper.has_spare and not self.is_full
+
     def seal_active(self, now_us: int) -> bool:
         """Roll to the next segment if a spare is ready and this one has a record; return whether it rolled.
 
