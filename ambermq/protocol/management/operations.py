@@ -67,15 +67,15 @@ KINDS: Final[Mapping[str, _Kind]] = {
     COMPACTION_TYPE: _Kind(
         (), COMPACTION_OPERATIONS, "the job of a compaction never changes: commit it, or begin another one"
     ),
-    BROKER_TYPE: _Kind(
-        BROKER_ATTRIBUTES,
-        BROKER_OPERATIONS,
-        "its attributes are figures: change the configuration and start the broker again",
-    ),
     VHOST_TYPE: _Kind(
         VHOST_ATTRIBUTES,
         VHOST_OPERATIONS,
         "a virtual host keeps its mode: create another one with the same wiring",
+    ),
+    BROKER_TYPE: _Kind(
+        BROKER_ATTRIBUTES,
+        BROKER_OPERATIONS,
+        "its attributes are figures: change the configuration and start the broker again",
     ),
 }
 """Type to its attributes and operations."""
