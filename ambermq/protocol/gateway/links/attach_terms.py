@@ -25,6 +25,7 @@ from ambermq.protocol.amqp10.performatives.classes import Attach, Coordinator, D
 from ambermq.protocol.amqp10.spec import SenderSettleMode, StdDistMode, TerminusDurability, TerminusExpiryPolicy
 from ambermq.protocol.amqp10.types.values import Described, Map, Symbol, ULong
 from ambermq.protocol.gateway.links.dynamic_nodes import TOPIC_CAPABILITIES, policy_of, read_dynamic
+from ambermq.protocol.gateway.links.outcome_mapping import DEFAULT_OUTCOME, OUTCOMES, known_outcomes, with_outcomes
 from ambermq.protocol.gateway.links.source_filters import (
     AT,
     NO_LOCAL_CODE,
@@ -126,9 +127,8 @@ def producing_terms(attach: Attach) -> ProducingTerms:
     if dynamic is not None:
         applied.dynamic, applied.dynamic_node_properties = True, policy_of(dynamic)
     is_immediate = _IMMEDIATE in target.capabilities
-    return ProducingTerms(
-        address, attach.source or Source(), applied, _unroutable(target.capabilities), is_immediate, dynamic
-    )
+    source = with_outcomes(attach.source or Source())
+    return ProducingTerms(address, source, applied, _unroutable(target.capabilities), is_immediate, dynamic)
 
 
 def consuming_terms(
@@ -224,8 +224,8 @@ def _answered_source(source: Source, dynamic: Dynamic | None, capabilities: Sequ
         dynamic=dynamic is not None,
         dynamic_node_properties=None if dynamic is None else policy_of(dynamic),
         filter=applied if filters else None,
-        default_outcome=source.default_outcome,
-        outcomes=source.outcomes,
+        default_outcome=source.default_outcome or DEFAULT_OUTCOME,
+        outcomes=known_outcomes(source.outcomes),
         capabilities=tuple(capabilities),
     )
 
@@ -245,6 +245,8 @@ def _recalled_source(subscription: Subscription) -> Source:
         durable=TerminusDurability.UNSETTLED_STATE,
         expiry_policy=TerminusExpiryPolicy.NEVER,
         filter=filters or None,
+        default_outcome=DEFAULT_OUTCOME,
+        outcomes=OUTCOMES,
         capabilities=tuple(map(Symbol, kinds)),
     )
 

@@ -1,25 +1,60 @@
 """The mapping between AMQP's delivery states and the engine's outcomes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from ambermq.engine.effects import PublishDone
 from ambermq.engine.events.json_meta import JSON_FACTOR
 from ambermq.engine.model.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
-from ambermq.protocol.amqp10.performatives.classes import Accepted, DeliveryState, Error, Modified, Rejected, Released
+from ambermq.protocol.amqp10.performatives.classes import (
+    Accepted,
+    DeliveryState,
+    Error,
+    Modified,
+    Rejected,
+    Released,
+    Source,
+)
 from ambermq.protocol.amqp10.types.decode import LIMITS
 from ambermq.protocol.amqp10.types.encode import encode
 from ambermq.protocol.amqp10.types.values import Symbol
 
-__all__ = ["STATES", "outcome_bytes_max", "outcome_of", "rejected_state"]
+__all__ = [
+    "DEFAULT_OUTCOME",
+    "OUTCOMES",
+    "STATES",
+    "known_outcomes",
+    "outcome_bytes_max",
+    "outcome_of",
+    "rejected_state",
+    "with_outcomes",
+]
 
 _RELEASED: Final = Released()
+DEFAULT_OUTCOME: Final = _RELEASED
+"""The outcome of a delivery that is settled without one, if the source names none."""
+OUTCOMES: Final = tuple(Symbol(kind.NAME) for kind in (Accepted, Rejected, Released, Modified))
+"""The outcomes that a link has, as symbols (messaging, 3.5.3)."""
 STATES: Final[Mapping[OutcomeKind, DeliveryState]] = {
     OutcomeKind.ACCEPTED: Accepted(),
     OutcomeKind.RELEASED: _RELEASED,
     OutcomeKind.MODIFIED: _RELEASED,
 }
 """The delivery states that answer a sender, by the kind of outcome, without a rejection."""
+
+
+def known_outcomes(outcomes: Sequence[str]) -> tuple[Symbol, ...]:
+    """Return those of a source's outcomes that the broker knows; all that it knows if the source names none of them.
+
+    A source without outcomes promises `accepted` alone (messaging, 3.5.3), so the answer names them.
+    """
+    return tuple(outcome for outcome in OUTCOMES if outcome in outcomes) or OUTCOMES
+
+
+def with_outcomes(source: Source) -> Source:
+    """Return a sender's source as it is answered: with outcomes, if it names none."""
+    return source if source.outcomes else replace(source, outcomes=OUTCOMES)
 
 
 def outcome_of(state: DeliveryState | None, default: DeliveryState | None) -> Outcome | None:

@@ -17,6 +17,7 @@ from ambermq.protocol.amqp10.performatives.classes import Accepted, Source, Targ
 from ambermq.protocol.amqp10.serial_number import MASK
 from ambermq.protocol.amqp10.spec import LinkCondition, ReceiverSettleMode
 from ambermq.protocol.amqp10.types.decode import Buffer
+from ambermq.protocol.gateway.links.outcome_mapping import with_outcomes
 from ambermq.protocol.gateway.nodes.reply_queue import ReplyQueue
 
 __all__ = ["REQUEST_BYTES_MAX", "RequestResponse", "target_of"]
@@ -45,7 +46,7 @@ class RequestResponse:
 
     def attach_requests(self, link: ReceiverEndpoint) -> None:
         """Accept a link for requests."""
-        source = (link.remote.source if link.remote else None) or Source()
+        source = with_outcomes((link.remote.source if link.remote else None) or Source())
         target, first = Target(address=self._address), ReceiverSettleMode.FIRST
         link.accept(source, target, receiver_settle_mode=first, max_message_size=REQUEST_BYTES_MAX)
         self._requests[link] = None
@@ -53,7 +54,7 @@ class RequestResponse:
 
     def attach_replies(self, link: Sender, names: Sequence[str], source: Source) -> None:
         """Accept a link for answers to requests whose reply-to is one of `names`."""
-        link.accept(source, target_of(link))
+        link.accept(with_outcomes(source), target_of(link))
         self._replies.update(dict.fromkeys(names, link))
         self._answers.attach(link)
 
