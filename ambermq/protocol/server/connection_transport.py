@@ -5,10 +5,13 @@ Rule 2. A peer that does not read gets no deliveries. If its answers pile up, to
         close it has close_ms for each further part of the output.
 Rule 3. A peer that reads nothing of its output for write_timeout_ms is dropped: what it acquired goes back.
 Rule 4. The admission counts a connection before it has a transport, and until the transport ends or it is dropped.
+Rule 5. After a fault of the peer the socket is shut down first. A socket that is closed with unread input resets the
+        connection, and the peer would lose our close.
 """
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import Final, cast, final
 
 from ambermq.engine.loop.schedule import LATER, NOW
@@ -34,9 +37,8 @@ class ConnectionTransport(asyncio.BufferedProtocol):
     """One accepted connection: bytes between its transport and its Connection."""
 
     __slots__ = (
-        *("_close_deadline_ms", "_is_draining", "_is_timed", "_open_deadline_ms", "_server", "_unsent_bytes"),
-        *("_read_bytes", "_read_deadline_ms", "host", "peer", "transport"),
-        *("_is_counted", "address", "host", "peer", "transport"),
+        *("_close_deadline_ms", "_is_counted", "_is_draining", "_is_shut", "_is_timed", "_open_deadline_ms"),
+        *("_read_bytes", "_read_deadline_ms", "_server", "_unsent_bytes", "address", "host", "peer", "transport"),
     )
 
     transport: asyncio.Transport
@@ -56,6 +58,8 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         self._read_deadline_ms = 0
         self._is_draining = False
         self._is_timed = False
+        self._is_shut = False
+        """Whether this end sends no more; the input is dropped until the peer closes its end."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin a connection, unless it was dropped already or the server stops."""
@@ -159,6 +163,8 @@ class ConnectionTransport(asyncio.BufferedProtocol):
 
     def _has_output(self, host: VhostRunner) -> None:
         """Schedule the flush of the answers to a read for the next tick."""
+        if self._is_shut:
+            return
         if self.peer.connection.output_bytes > self._server.server_limits.output_high_bytes:
             # One iteration of the loop may read 32 buffers. The flush stops a peer that only requests answers.
             self.flush()
@@ -264,19 +270,27 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         self.resume_reading()
 
     def close_when_sent(self) -> None:
-        """Close the transport after it has sent its buffer."""
-        if self.transport.is_closing():
+        """Close the transport after it has sent its buffer; after a fault when the peer closes, within close_ms."""
+        transport = self.transport
+        if transport.is_closing() or self._is_shut:
             return
         fault = self.peer.connection.fault
-        if fault is not None:
-            self._server.peer_log.warning(
-                "connection failed",
-                self.address,
-                container=self.peer.connection.remote_container_id[:80],
-                condition=str(fault.condition),
-                reason=str(fault.description)[:_REASON_MAX],
-            )
-        self.transport.close()
+        if fault is None:
+            transport.close()
+            return
+        self._server.peer_log.warning(
+            "connection failed",
+            self.address,
+            container=self.peer.connection.remote_container_id[:80],
+            condition=str(fault.condition),
+            reason=str(fault.description)[:_REASON_MAX],
+        )
+        self._is_shut = True
+        with suppress(OSError):
+            transport.write_eof()
+        if self._is_draining:
+            self._is_draining = False
+            transport.resume_reading()
 
     def extend_deadlines(self, stall_ms: int, now_ms: int) -> None:
         """Extend the peer's deadlines by the time in which this process stood still: its bytes may lie unread."""
@@ -289,7 +303,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
     def check_deadlines(self, now_ms: int) -> None:
         """Send a due heartbeat; drop a peer that is silent or sent no open in time."""
         connection = self.peer.connection
-        if self.transport.is_closing():
+        if self.transport.is_closing() or self._is_shut:
             self._check_close(now_ms)
             return
         if self._open_deadline_ms and connection.remote_open is not None:

@@ -16,6 +16,7 @@ from ambermq.protocol.amqp10.framing.frames import (
     TLS_HEADER,
     encode_frame,
 )
+from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.amqp10.performatives.classes import (
     Accepted,
     Attach,
@@ -154,7 +155,7 @@ BEFORE_OPEN = {
 
 @pytest.mark.parametrize("what", BEFORE_OPEN)
 def test_nonsense_before_the_open_ends_the_connection(broker: ChildBroker, what: str) -> None:
-    """Before the open, closing suffices; a header that we do not speak is answered by one that we do."""
+    """No session begins; a header that we do not speak is answered by one that we do."""
     with TcpWire(broker.url) as wire:
         wire.give(BEFORE_OPEN[what])
         answers = wire.rest()
@@ -162,6 +163,60 @@ def test_nonsense_before_the_open_ends_the_connection(broker: ChildBroker, what:
         for answer in answers:
             assert isinstance(answer, Open | Close | SaslMechanisms) or answer.NAME == "amqp:sasl-outcome:list"
     still_serves(broker)
+
+
+def send_on(wire: TcpWire, *, seconds: int) -> None:
+    """Send a little ten times a second."""
+    for _ in range(10 * seconds):
+        wire.give(bytes(1000))
+        time.sleep(0.1)
+
+
+CLOSED_BEFORE_OPEN = {
+    "an open without fields": (frame(b"\x00\x53\x10\x45"), "amqp:decode-error"),
+    "an open whose container-id is null": (frame(b"\x00\x53\x10\xc0\x02\x01\x40"), "amqp:decode-error"),
+    "an open on another channel": (encode_frame(1, Open(container_id="c")), "amqp:connection:framing-error"),
+    "a max-frame-size below 512": (Wire.frame(Open(container_id="c", max_frame_size=511)), "amqp:invalid-field"),
+    "a begin before the open": (Wire.frame(Wire.begin()), "amqp:connection:framing-error"),
+    "a close before the open": (Wire.frame(Close()), "amqp:connection:framing-error"),
+    "an array that claims 4 GiB": (frame(ARRAY_OF_4_GIB), "amqp:decode-error"),
+    "a SASL frame": (frame(b"\x00\x53\x41\x45", kind=SASL_FRAME), "amqp:connection:framing-error"),
+}
+
+
+@pytest.mark.parametrize("what", CLOSED_BEFORE_OPEN)
+def test_a_fault_before_our_open_is_told_by_open_and_close(broker: ChildBroker, what: str) -> None:
+    """If a close is needed before an open was sent, the open is sent first (transport, 2.4.3)."""
+    data, condition = CLOSED_BEFORE_OPEN[what]
+    with TcpWire(broker.url) as wire:
+        wire.give(AMQP_HEADER + data)
+        opened, closed = wire.rest()
+    assert isinstance(opened, Open)
+    assert (opened.properties or {})["amqp:connection-establishment-failed"] is True
+    assert isinstance(closed, Close)
+    assert closed.error is not None
+    assert closed.error.condition == condition
+
+
+def test_the_close_arrives_though_more_is_sent_later(broker: ChildBroker) -> None:
+    """The socket is shut down, not closed: what a peer sends behind the close does not reset its connection."""
+    with TcpWire.begun(broker.url) as wire:
+        wire.give(BAD_FRAMES["a frame over the limit"][0])
+        for _ in range(5):
+            time.sleep(0.05)
+            wire.give(bytes(MIB))
+        assert goodbye(wire) == ("close", "amqp:connection:framing-error")
+
+
+def test_a_peer_that_never_closes_its_end_is_dropped(broker: ChildBroker) -> None:
+    """After a fault the broker waits close_ms for the peer's end, and drops it then."""
+    with TcpWire.begun(broker.url) as wire:
+        wire.give(BAD_FRAMES["an unknown performative"][0])
+        assert goodbye(wire) == ("close", "amqp:decode-error")
+        started = time.monotonic()
+        with pytest.raises(OSError, match=r"(?i)reset|pipe"):
+            send_on(wire, seconds=30)
+        assert time.monotonic() - started < ConnectionLimits().close_ms / 1000 + 5
 
 
 def conversation() -> bytes:

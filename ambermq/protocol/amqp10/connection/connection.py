@@ -54,6 +54,8 @@ _OPEN_SENT: Final = frozenset(
         ConnectionState.OPENED,
     }
 )
+_OPEN_UNSENT: Final = frozenset({ConnectionState.HEADER_EXCHANGED, ConnectionState.OPEN_RECEIVED})
+"""The headers are exchanged, and our open is not sent: a peer accepts frames."""
 _CLOSING: Final = frozenset(
     {
         ConnectionState.OPEN_CLOSE_PIPE,
@@ -271,7 +273,7 @@ class Connection:
     def refuse(self, error: Error) -> None:
         """Answer Opened with an open that announces a close, and the close. ConnectionClosed follows the peer's."""
         if self.state is ConnectionState.OPEN_RECEIVED:
-            self._send_open(None, {_FAILED_TO_ESTABLISH: True}, (), ())
+            self._send_late_open()
             self.close(error)
             self._input.resume()
 
@@ -309,6 +311,9 @@ class Connection:
         if self.state is ConnectionState.END or self.state in _CLOSING:
             return
         if self.state not in _OPEN_SENT:
+            if self.state in _OPEN_UNSENT:
+                self._send_late_open()
+                self._send_close(error)
             self._finish(error)
             return
         for session in self._channels.all():
@@ -498,10 +503,19 @@ class Connection:
         self.output.add(encode_frame(0, performative))
 
     def fail(self, condition: str, description: str) -> None:
-        """End because of the peer's fault, with a close if our open was sent; only parts of the connection call it."""
+        """End because of the peer's fault, with a close after the headers; only parts of the connection call it.
+
+        An open comes before a close (transport, 2.4.3): it is sent now if it was not.
+        """
+        if self.state in _OPEN_UNSENT:
+            self._send_late_open()
         if self.state in _OPEN_SENT:
             self._send_close(Error(condition=condition, description=description))
         self.end(condition, description)
+
+    def _send_late_open(self) -> None:
+        """Send the open that announces a close: the headers were exchanged, and no open was sent."""
+        self._send_open(None, {_FAILED_TO_ESTABLISH: True}, (), ())
 
     def _send_close(self, error: Error | None) -> None:
         frame = fitted(0, Close(error=error), self.remote_frame_bytes_max)
