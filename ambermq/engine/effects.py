@@ -56,6 +56,8 @@ class PublishDone(Struct):
     after: int = AT_CLOSE
     is_queue_full: bool = False
     """Whether they were rejected because a queue has its maximum length."""
+    is_misaddressed: bool = False
+    """The address in `to` does not exist: a link to it would be refused."""
 
 
 @final

@@ -156,7 +156,7 @@ class _Each:
 
     def _run(self, verdict: _Verdict, part: Publish) -> list[Effect]:
         if verdict.condition:
-            return [_rejected(part, verdict.condition, verdict.description)]
+            return [_misaddressed(part, verdict)]
         if verdict.queues:
             events, effects = _to_queues(self._state, part, verdict.queues, self._context, self._added)
             self._emit(events)
@@ -363,6 +363,13 @@ def _rejected(command: Publish, condition: str, description: str) -> PublishDone
     return PublishDone(
         command.link, command.first_id, count, OutcomeKind.REJECTED, command.settled, condition, description, after=NOW
     )
+
+
+def _misaddressed(command: Publish, verdict: _Verdict) -> PublishDone:
+    """Return the outcome of messages whose `to` names no address."""
+    done = _rejected(command, verdict.condition, verdict.description)
+    done.is_misaddressed = True
+    return done
 
 
 def _large_run(command: Publish, queues: tuple[int, ...], context: DecisionContext) -> list[Event]:

@@ -85,6 +85,9 @@ class TransferRun(Struct):
     message_format: int = 0
     """The message format; a message with another format than 0 is opaque."""
 
+    tag: bytes | None = None
+    """The delivery-tag of a message that is reported alone; None if the run was recognised."""
+
 
 class Disposed(Struct):
     """The peer's disposition over deliveries with consecutive ids that were unsettled until now.

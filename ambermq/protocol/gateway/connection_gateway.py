@@ -262,6 +262,11 @@ class ConnectionGateway:
         self._unregister(producer_link.link)
         producer_link.link.detach(closed=True, error=error)
 
+    def producer_failed(self, producer_link: ProducerLink, error: Error) -> None:
+        """End a producer whose message is refused, and which cannot learn that by an outcome."""
+        self._forget(producer_link.link)
+        producer_link.link.detach(closed=True, error=error)
+
     def source_ended(self, source: Source, error: Error) -> None:
         """End a link that browses, or follows the log; refuse it if it is not attached yet."""
         self._sources.pop(source.link, None)

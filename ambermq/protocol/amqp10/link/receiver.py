@@ -10,6 +10,7 @@ from __future__ import annotations
 from ambermq.protocol.amqp10.errors import LinkFault
 from ambermq.protocol.amqp10.events import CreditChanged, TransferRun
 from ambermq.protocol.amqp10.link.link import BLOCKED, Link
+from ambermq.protocol.amqp10.link.link_session import LinkSession
 from ambermq.protocol.amqp10.link.partial_delivery import PartialDelivery
 from ambermq.protocol.amqp10.performatives.classes import Transfer
 from ambermq.protocol.amqp10.serial_number import MASK, distance
@@ -24,9 +25,16 @@ __all__ = ["Receiver"]
 class Receiver(Link):
     """A link on which we receive."""
 
-    __slots__ = ()
+    __slots__ = ("has_settled_tags", "has_tags")
 
     is_sender = False
+
+    def __init__(self, session: LinkSession[Link], name: str, handle: int) -> None:
+        super().__init__(session, name, handle)
+        self.has_tags = False
+        """For the owner: whether each message is reported alone, with its delivery-tag."""
+        self.has_settled_tags = False
+        """For the owner: the same for messages that the peer sends settled."""
 
     def grant(self, credit: int, *, drain: bool = False) -> None:
         """Set the link's credit: the peer may send `credit` more messages. Less than it has changes nothing.
@@ -161,5 +169,5 @@ class Receiver(Link):
             session.received.append(self, partial.delivery_id, 1, is_second=partial.is_second)
             session.has_second = session.has_second or partial.is_second
         message = bytes(payload) if isinstance(payload, bytearray) else payload
-        run = TransferRun(self, partial.delivery_id, [message], partial.settled, partial.message_format)
+        run = TransferRun(self, partial.delivery_id, [message], partial.settled, partial.message_format, partial.tag)
         session.connection.events.append(run)

@@ -113,6 +113,8 @@ class IncomingTransfers:
             raise LinkFault(AmqpCondition.NOT_ALLOWED, "a transfer to the sender of the link")
         is_whole = link.receive(transfer, data[payload_start:frame_end])
         is_plain = not transfer.message_format and transfer.state is None and transfer.rcv_settle_mode is None
-        if is_whole and is_plain and bytes(data[position + 8 : position + 11]) == b"\0S\x14":
+        # A run of recognised transfers has no tags.
+        is_tagged = link.has_tags or (link.has_settled_tags and transfer.settled)
+        if is_whole and is_plain and not is_tagged and bytes(data[position + 8 : position + 11]) == b"\0S\x14":
             size_max = min(limits.frame_bytes_max, limits.message_bytes_max)
             link.shape = learn(data, position, payload_start, size_max + 1, settled=bool(transfer.settled))

@@ -21,7 +21,7 @@ from ambermq.engine.model.publish_options import Unroutable
 from ambermq.engine.model.subscription import DEFAULT_SUBSCRIPTION_REQUEST, Subscription, SubscriptionRequest
 from ambermq.engine.selectors.selector import parse_selector
 from ambermq.protocol.amqp10.errors import LinkFault
-from ambermq.protocol.amqp10.performatives.classes import Attach, Coordinator, DeliveryState, Source, Target
+from ambermq.protocol.amqp10.performatives.classes import Attach, Coordinator, DeliveryState, Rejected, Source, Target
 from ambermq.protocol.amqp10.spec import SenderSettleMode, StdDistMode, TerminusDurability, TerminusExpiryPolicy
 from ambermq.protocol.amqp10.types.values import Described, Map, Symbol, ULong
 from ambermq.protocol.gateway.links.dynamic_nodes import TOPIC_CAPABILITIES, policy_of, read_dynamic
@@ -78,6 +78,16 @@ class ProducingTerms:
     is_immediate: bool = False
     dynamic: Dynamic | None = None
     """The node to create for it, instead of an address."""
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether the target is the anonymous terminus."""
+        return not self.address and self.dynamic is None
+
+    @property
+    def may_reject(self) -> bool:
+        """Whether the source has the outcome rejected."""
+        return Rejected.NAME in self.source.outcomes
 
     def target_of(self, ready: ProducerReady) -> Target:
         """Return the actual target."""

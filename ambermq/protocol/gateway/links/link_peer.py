@@ -84,3 +84,6 @@ class ProducerPeer(LinkPeer, Protocol[Producer_contra]):
 
     def producer_ended(self, producer_link: Producer_contra, error: Error) -> None:
         """End a producer whose queue or muxer is gone."""
+
+    def producer_failed(self, producer_link: Producer_contra, error: Error) -> None:
+        """End a producer whose message is refused, and which cannot learn that by an outcome."""

@@ -6,12 +6,16 @@ Rule 2. The bare message is stored byte for byte. Delivery annotations are for t
 Rule 3. A malformed message is rejected with amqp:decode-error; its run goes on. A settled one has no outcome, so it
         ends the link with that error; those before it are published.
 Rule 4. A run of messages like the last decoded one is published without decoding (message_recogniser.py).
+Rule 5. A refused message is rejected. If the source does not allow that, the link is detached with the error instead,
+        and also for a settled message to an address that does not exist (anonterm, 2.2.2). Other settled messages that
+        are refused are dropped.
 """
 
 from typing import Final, final
 
 from ambermq.engine.commands import Publish
 from ambermq.engine.effects import ProducerReady, PublishDone
+from ambermq.engine.model.outcome import OutcomeKind
 from ambermq.protocol.amqp10.errors import DecodeError, LinkFault
 from ambermq.protocol.amqp10.events import TransferRun
 from ambermq.protocol.amqp10.link.receiver import Receiver
@@ -39,7 +43,7 @@ class ProducerLink:
     """One producer of the engine, and its link."""
 
     __slots__ = (
-        *("_blocked", "_credit_low", "_recogniser"),
+        *("_blocked", "_credit_low", "_recogniser", "_tags"),
         *("is_open", "limits", "link", "peer", "producer", "terms", "unfinished"),
     )
 
@@ -61,6 +65,8 @@ class ProducerLink:
         self.is_open = True
         self._recogniser: MessageRecogniser | None = None
         """Recognises messages like the last decoded one; None without one, or if it cannot be learned."""
+        self._tags: dict[int, bytes] = {}
+        """The delivery-tags of unfinished messages whose refusal detaches the link, by delivery-id."""
 
     def accept(self, ready: ProducerReady) -> None:
         """Answer the attach.
@@ -69,6 +75,8 @@ class ProducerLink:
         senders request it, and never send their settlement.
         """
         target = self.terms.target_of(ready)
+        self.link.has_tags = not self.terms.may_reject
+        self.link.has_settled_tags = self.terms.is_anonymous
         self.link.accept(self.terms.source, target, receiver_settle_mode=ReceiverSettleMode.FIRST)
 
     def publish(self, run: TransferRun) -> None:
@@ -80,6 +88,8 @@ class ProducerLink:
         """
         if run.message_format:
             raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, f"message-format {run.message_format:#x}, expected 0")
+        if run.tag is not None and (self.link.has_tags or (run.settled and self.link.has_settled_tags)):
+            self._tags[run.first_id] = bytes(run.tag)
         # A copy, since later commands are joined into it.
         bodies: list[Buffer] = [*run.payloads]
         recogniser = self._recogniser
@@ -127,8 +137,8 @@ class ProducerLink:
             self.peer.gateway.engine.publish(publish)
 
     def _reject(self, run: TransferRun, delivery_id: int, error: DecodeError) -> None:
-        """Reject a malformed message. Raises its error if the run is settled."""
-        if run.settled:
+        """Reject a malformed message. Raises its error if the run is settled, or if the source does not allow that."""
+        if run.settled or not self.terms.may_reject:
             raise error
         state = Rejected(error=Error(condition=Symbol(error.condition), description=error.description))
         self.link.session.settle(delivery_id, 1, state)
@@ -155,6 +165,12 @@ class ProducerLink:
             return
         if done.is_queue_full or self._blocked is QUEUE_FULL:
             self._tell_queue_full(is_full=done.is_queue_full)
+        if done.kind is OutcomeKind.REJECTED and (done.is_misaddressed if done.settled else not self.terms.may_reject):
+            self.peer.producer_failed(self, self._error(done))
+            return
+        if self._tags:
+            for index in range(done.count):
+                self._tags.pop((done.first_id + index) & MASK, None)
         if not done.settled:
             state = STATES.get(done.kind) or rejected_state(done)
             self.link.session.settle(done.first_id, done.count, state)
@@ -177,6 +193,12 @@ class ProducerLink:
         elif not is_full:
             gateway.queue_full_ends += 1
             self.tell_blocked(gateway.blocked)
+
+    def _error(self, done: PublishDone) -> Error:
+        """Return the error that detaches the link, with the delivery-tag of the first refused message."""
+        tag = self._tags.get(done.first_id)
+        info = None if tag is None else {Symbol("delivery-tag"): tag}
+        return Error(condition=Symbol(done.condition), description=done.description, info=info)
 
     def top_up(self) -> None:
         """Grant credit up to the limit less the unfinished messages, if half of it is used."""
