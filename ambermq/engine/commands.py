@@ -152,6 +152,8 @@ class DetachProducer(Struct):
     """Detach a producer."""
 
     producer: int
+    keeps_node: bool = False
+    """True: the node that it created does not count as closed yet; EndNodes ends it later."""
 
 
 @final
@@ -182,6 +184,8 @@ class DetachConsumer(Struct):
     unsent: bytes = b""
     is_closed: bool = False
     """True: a durable subscription ends with it. False: the link may come back."""
+    keeps_node: bool = False
+    """True: the node that it created does not count as closed yet; EndNodes ends it later."""
 
 
 @final
@@ -270,9 +274,9 @@ class DeleteMuxer(Struct):
 
 @final
 class EndNodes(Struct):
-    """End those of `nodes` whose end has come: the rest of a command with many changes.
+    """End those of `nodes` whose end has come.
 
-    Only the engine creates it (engine/decide/end_nodes.py).
+    It is the rest of a command with many changes (engine/decide/end_nodes.py), or the late end of a dynamic node.
     """
 
     nodes: tuple[int, ...]

@@ -177,8 +177,8 @@ def _detach_producer(state: State, command: DetachProducer, context: DecisionCon
     events: list[Event] = [ProducerDetached(context.next_offset, context.now_us, producer.id)]
     if not producer.node:
         return events, []
-    nodes = (producer.node, producer.owns)
-    more, effects = end_nodes(fold(state, events), nodes, context_after(context, events), closed=(producer.owns,))
+    nodes, closed = (producer.node, producer.owns), () if command.keeps_node else (producer.owns,)
+    more, effects = end_nodes(fold(state, events), nodes, context_after(context, events), closed=closed)
     return events + more, effects
 
 
@@ -197,7 +197,8 @@ def _detach_consumer(state: State, command: DetachConsumer, context: DecisionCon
         return events, []
     after, at = fold(state, events), context_after(context, events)
     deleted = (queue.id,) if is_unsubscribed and not queue.lifetime else ()
-    more, effects = end_nodes(after, (queue.id, consumer.owns), at, closed=(consumer.owns,), deleted=deleted)
+    closed = () if command.keeps_node else (consumer.owns,)
+    more, effects = end_nodes(after, (queue.id, consumer.owns), at, closed=closed, deleted=deleted)
     return events + more, effects
 
 

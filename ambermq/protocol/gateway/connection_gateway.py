@@ -35,6 +35,7 @@ from ambermq.protocol.gateway.identity import Identity
 from ambermq.protocol.gateway.internal_publisher import InternalPublisher
 from ambermq.protocol.gateway.links.attach_terms import Refusal, consuming_terms, producing_terms
 from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
+from ambermq.protocol.gateway.links.detached_nodes import DetachedNodes
 from ambermq.protocol.gateway.links.producer_link import ProducerLink
 from ambermq.protocol.gateway.nodes import management_node as management
 from ambermq.protocol.gateway.sources.queue_browser import QueueBrowser
@@ -59,6 +60,7 @@ class ConnectionGateway:
     __slots__ = (
         "_authenticate",
         "_consumer_links",
+        "_detached_nodes",
         "_is_counted",
         "_nodes",
         "_producer_links",
@@ -84,6 +86,7 @@ class ConnectionGateway:
         self._producer_links: dict[LinkEndpoint, ProducerLink] = {}
         self._consumer_links: dict[LinkEndpoint, ConsumerLink] = {}
         self._sources: dict[LinkEndpoint, Source] = {}
+        self._detached_nodes = DetachedNodes(self)
         self._nodes = BrokerNodes(self)
         self._publisher: InternalPublisher | None = None
         gateway.peers[self] = None
@@ -189,6 +192,7 @@ class ConnectionGateway:
             self._unregister(link)
             self.gateway.sources.forget(source)
         self._producer_links, self._consumer_links, self._sources = {}, {}, {}
+        self._detached_nodes.end()
         self._nodes.forget()
         if self._publisher is not None:
             self._publisher.close()
@@ -386,6 +390,7 @@ class ConnectionGateway:
         if self._nodes.attach_requests(link, terms.address):
             link.session.resume()
             return
+        terms = self._detached_nodes.producing_terms(link, terms)
         producer_link = ProducerLink(self, link, self.gateway.limits, terms)
         self._producer_links[link] = producer_link
         self._register(link)
@@ -416,6 +421,7 @@ class ConnectionGateway:
             self._sources[link] = self.gateway.sources.attach(self, link, terms)
             self._register(link)
             return
+        terms = self._detached_nodes.consuming_terms(link, terms)
         consumer_link = ConsumerLink(self, link, terms)
         self._consumer_links[link] = consumer_link
         self._register(link)
@@ -482,7 +488,7 @@ class ConnectionGateway:
             self._nodes.flush(event.link)
 
     def _detached(self, event: LinkDetached) -> None:
-        self._forget(event.link, is_closed=event.closed and event.error is None)
+        self._forget(event.link, is_closed=event.closed and event.error is None, may_return=not event.closed)
         self.relieve(event.link.session)
 
     def _end(self, link: LinkEndpoint, error: Error) -> None:
@@ -492,32 +498,50 @@ class ConnectionGateway:
 
     def _session_ended(self, event: SessionEnded) -> None:
         for link in event.session.links():
-            self._forget(link)
+            self._forget(link, may_return=True)
+        self._detached_nodes.end_session(event.session)
 
-    def _forget(self, link: LinkEndpoint, *, is_closed: bool = False) -> None:
-        """Detach a link from the engine; with `is_closed` the peer closed its source."""
+    def _forget(self, link: LinkEndpoint, *, is_closed: bool = False, may_return: bool = False) -> None:
+        """Detach a link from the engine; with `is_closed` the peer closed its source.
+
+        With `may_return` its dynamic node goes on: the peer may attach the link again.
+        """
         self._unregister(link)
         producer_link = self._producer_links.pop(link, None)
         if producer_link is not None:
-            self._end_producer(producer_link)
+            keeps_node = may_return and self._keeps_node(link, producer_link)
+            self._end_producer(producer_link, keeps_node=keeps_node)
         consumer_link = self._consumer_links.pop(link, None)
         if consumer_link is not None:
-            self._end_consumer(consumer_link, is_closed=is_closed)
+            keeps_node = may_return and self._keeps_node(link, consumer_link)
+            self._end_consumer(consumer_link, is_closed=is_closed, keeps_node=keeps_node)
+        if not may_return:
+            self._detached_nodes.close(link)
         source = self._sources.pop(link, None)
         if source is not None:
             self.gateway.sources.forget(source)
         self._nodes.detached(link)
 
-    def _end_producer(self, producer_link: ProducerLink) -> None:
+    def _keeps_node(self, link: LinkEndpoint, ended: ProducerLink | ConsumerLink) -> bool:
+        """Return whether the engine keeps the node that a link created, though the link is detached."""
+        state = self.gateway.engine.state
+        if isinstance(ended, ProducerLink):
+            producer = state.producers.get(ended.producer)
+            return self._detached_nodes.keep(link, ended.terms.dynamic, 0 if producer is None else producer.owns)
+        consumer = state.consumers.get(ended.consumer)
+        return self._detached_nodes.keep(link, ended.terms.dynamic, 0 if consumer is None else consumer.owns)
+
+    def _end_producer(self, producer_link: ProducerLink, *, keeps_node: bool = False) -> None:
         producer_link.is_open = False
         if producer_link.producer:
             self.gateway.producers.pop(producer_link.producer, None)
-            self.gateway.engine.submit(DetachProducer(producer_link.producer))
+            self.gateway.engine.submit(DetachProducer(producer_link.producer, keeps_node))
 
-    def _end_consumer(self, consumer_link: ConsumerLink, *, is_closed: bool = False) -> None:
+    def _end_consumer(self, consumer_link: ConsumerLink, *, is_closed: bool = False, keeps_node: bool = False) -> None:
         consumer_link.is_open, consumer_link.is_closed = False, is_closed
         if consumer_link.consumer:
-            self._detach_consumer(consumer_link.consumer, consumer_link.unsent(), is_closed=is_closed)
+            unsent = consumer_link.unsent()
+            self._detach_consumer(consumer_link.consumer, unsent, is_closed=is_closed, keeps_node=keeps_node)
 
     def _message_bytes(self, consumer: int) -> int:
         """Return the average size of the messages on a consumer's queue."""
@@ -527,9 +551,11 @@ class ConnectionGateway:
         count = 0 if queue is None else queue.available + queue.acquired_count
         return queue.size // count if queue is not None and count else 0
 
-    def _detach_consumer(self, consumer: int, unsent: bytes = b"", *, is_closed: bool = False) -> None:
+    def _detach_consumer(
+        self, consumer: int, unsent: bytes = b"", *, is_closed: bool = False, keeps_node: bool = False
+    ) -> None:
         self.gateway.consumers.pop(consumer, None)
-        self.gateway.engine.submit(DetachConsumer(consumer, unsent, is_closed))
+        self.gateway.engine.submit(DetachConsumer(consumer, unsent, is_closed, keeps_node))
 
 
 def _attach_of(link: LinkEndpoint) -> Attach:

@@ -1,5 +1,6 @@
 """Clauses of the specification that a gateway keeps, by frames: termini, outcomes, dynamic nodes."""
 
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -11,8 +12,11 @@ from ambermq.protocol.amqp10.performatives.base import Composite
 from ambermq.protocol.amqp10.performatives.classes import (
     Accepted,
     Attach,
+    Close,
+    DeleteOnNoLinks,
     Detach,
     Disposition,
+    End,
     Modified,
     Properties,
     Rejected,
@@ -171,3 +175,87 @@ def test_a_full_queue_is_refused_as_the_source_allows(address: str | None, *, li
         (refused,) = said
         assert isinstance(refused, Disposition)
         assert isinstance(refused.state, Rejected)
+
+
+DYNAMIC = {True: {"target": Target(dynamic=True), "source": Source()}, False: {"source": Source(dynamic=True)}}
+
+
+def temporary(said: list[Composite | None], *, sends: bool) -> str:
+    """Return the address of the dynamic node in the broker's attach."""
+    (attach,) = [each for each in said if isinstance(each, Attach)]
+    terminus = attach.target if sends else attach.source
+    assert isinstance(terminus, Source | Target)
+    assert terminus.dynamic
+    assert terminus.address is not None
+    return terminus.address
+
+
+def nodes(peer: Watching) -> list[str]:
+    """Return the addresses of the dynamic queues that exist."""
+    return [f"/queues/{name}" for name in peer.rig.loop.state.queue_names if name.startswith("$temporary")]
+
+
+@pytest.mark.parametrize("sends", [True, False])
+def test_a_dynamic_node_lives_on_without_a_close(*, sends: bool) -> None:
+    """A detach without close leaves the node; the same link name gets it again, and its close ends it (3.5.10)."""
+    peer = Watching()
+    address = temporary(attached(peer, sends=sends, **DYNAMIC[sends]), sends=sends)
+    for _ in range(2):
+        peer.say(Detach(handle=0))
+        assert nodes(peer) == [address]
+        assert temporary(attached(peer, sends=sends, **DYNAMIC[sends]), sends=sends) == address
+    peer.say(Detach(handle=0, closed=True))
+    assert nodes(peer) == []
+
+
+@pytest.mark.parametrize("sends", [True, False])
+@pytest.mark.parametrize("attached_again", [True, False])
+@pytest.mark.parametrize(("expiry", "survives"), [("session-end", False), ("connection-close", True), ("never", True)])
+def test_a_dynamic_node_ends_with_its_session(
+    expiry: str, *, survives: bool, attached_again: bool, sends: bool
+) -> None:
+    """A terminus expires with its session by default, and with its connection at the latest."""
+    peer = Watching()
+    terms = deepcopy(DYNAMIC[sends])
+    terms["target" if sends else "source"].expiry_policy = expiry  # type: ignore[union-attr]
+    said = attached(peer, sends=sends, **terms)
+    address = temporary(said, sends=sends)
+    (answer,) = [each.target if sends else each.source for each in said if isinstance(each, Attach)]
+    assert answer.expiry_policy == expiry.replace("never", "connection-close")
+    peer.say(Detach(handle=0))
+    if attached_again:
+        attached(peer, sends=sends, **terms)
+    peer.say(End())
+    assert nodes(peer) == ([address] if survives else [])
+    peer.say(Close())
+    assert nodes(peer) == []
+
+
+@pytest.mark.parametrize("sends", [True, False])
+def test_a_dynamic_node_ends_if_its_link_attaches_elsewhere(*, sends: bool) -> None:
+    """A link name has one terminus; one that expires with the link ends at the detach, too."""
+    peer = Watching()
+    address = temporary(attached(peer, sends=sends, **DYNAMIC[sends]), sends=sends)
+    peer.say(Detach(handle=0))
+    attached(peer, sends=sends, name="other", handle=1)
+    assert nodes(peer) == [address]
+    attached(peer, sends=sends)
+    assert nodes(peer) == []
+    expiring = deepcopy(DYNAMIC[sends])
+    expiring["target" if sends else "source"].expiry_policy = "link-detach"  # type: ignore[union-attr]
+    attached(peer, sends=sends, name="third", handle=2, **expiring)
+    assert len(nodes(peer)) == 1
+    peer.say(Detach(handle=2))
+    assert nodes(peer) == []
+
+
+def test_a_dynamic_node_that_has_ended_is_made_anew() -> None:
+    """The policy delete-on-no-links ends a node with any detach, so the link gets another one."""
+    peer = Watching()
+    target = Target(dynamic=True, dynamic_node_properties={Symbol("lifetime-policy"): DeleteOnNoLinks()})
+    address = temporary(attached(peer, sends=True, target=target), sends=True)
+    peer.say(Detach(handle=0))
+    assert nodes(peer) == []
+    other = temporary(attached(peer, sends=True, target=target), sends=True)
+    assert other != address
+    assert nodes(peer) == [other]

@@ -136,6 +136,7 @@ def producing_terms(attach: Attach) -> ProducingTerms:
     applied.capabilities = _honoured(target.capabilities, _UNROUTABLE.keys() | _NODE_CAPABILITIES | {_IMMEDIATE})
     if dynamic is not None:
         applied.dynamic, applied.dynamic_node_properties = True, policy_of(dynamic)
+        applied.expiry_policy = _expiry_policy(target)
     is_immediate = _IMMEDIATE in target.capabilities
     source = with_outcomes(attach.source or Source())
     return ProducingTerms(address, source, applied, _unroutable(target.capabilities), is_immediate, dynamic)
@@ -215,7 +216,8 @@ def _subscription_terms(
     answer = _answered_source(source, dynamic, _honoured(source.capabilities, known), filters)
     answer.distribution_mode = source.distribution_mode
     answer.durable = TerminusDurability.UNSETTLED_STATE if is_durable else TerminusDurability.NONE
-    answer.expiry_policy = TerminusExpiryPolicy.NEVER if is_durable else TerminusExpiryPolicy.LINK_DETACH
+    if dynamic is None:
+        answer.expiry_policy = TerminusExpiryPolicy.NEVER if is_durable else TerminusExpiryPolicy.LINK_DETACH
     return _terms(attach, address, answer, selector=selection.selector, subscription_request=request, dynamic=dynamic)
 
 
@@ -231,6 +233,7 @@ def _answered_source(source: Source, dynamic: Dynamic | None, capabilities: Sequ
     applied: Any = Map(tuple(filters)) if isinstance(source.filter, Map) else dict(filters)
     return Source(
         address=source.address if dynamic is None else None,
+        expiry_policy=Source().expiry_policy if dynamic is None else _expiry_policy(source),
         dynamic=dynamic is not None,
         dynamic_node_properties=None if dynamic is None else policy_of(dynamic),
         filter=applied if filters else None,
@@ -266,6 +269,12 @@ def _subscribing(link: str, capabilities: Collection[str], *, is_durable: bool) 
     is_shared, is_global = "shared" in capabilities, "global" in capabilities
     name = _JMS_SUFFIX.sub("", link) if is_shared else link
     return SubscriptionRequest(name, is_durable, is_shared, is_global)
+
+
+def _expiry_policy(terminus: Source | Target) -> str:
+    """Return the expiry policy of a dynamic node's terminus: it expires with the connection at the latest."""
+    policy = terminus.expiry_policy
+    return TerminusExpiryPolicy.CONNECTION_CLOSE if policy == TerminusExpiryPolicy.NEVER else policy
 
 
 def _dynamic(terminus: Source | Target) -> Dynamic | None:
