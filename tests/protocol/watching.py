@@ -50,11 +50,11 @@ class Watching:
         directory: str = DIRECTORY,
         readers: tuple[str | None, ...] = (None,),
         window: int = 1 << 20,
-        container: str = "wire",
+        container: str | None = "wire",
         gateway: Gateway | None = None,
         idle_time_out: int | None = None,
     ) -> None:
-        """`gateway` is that of another peer, of the same rig."""
+        """`gateway` is that of another peer, of the same rig. Without a container no open is sent."""
         self.rig = rig or Rig()
         self.gateway = gateway or gateway_of(self.rig.loop, limits=limits, directory=directory, readers=readers)
         server = Connection(
@@ -66,10 +66,11 @@ class Watching:
         self.window = window
         self.directory = directory
         self.give(AMQP_HEADER)
-        self.opening = self.say(
-            Open(container_id=container, idle_time_out=idle_time_out), Wire.begin(incoming_window=window)
-        )
+        self.opening: list[Composite | None] = []
         """What the broker has answered to the open."""
+        if container is not None:
+            begin = Wire.begin(incoming_window=window)
+            self.opening = self.say(Open(container_id=container, idle_time_out=idle_time_out), begin)
 
     def give(self, data: bytes) -> list[tuple[Composite | None, bytes]]:
         """Send bytes in one read; returns what comes back once all is quiet, as (performative, payload)."""

@@ -29,7 +29,7 @@ from ambermq.protocol.amqp10.performatives.classes import Attach, Error, Open
 from ambermq.protocol.amqp10.spec import AmqpCondition, LinkCondition
 from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.gateway.broker_nodes import BrokerNodes
-from ambermq.protocol.gateway.container_ids import SOLE_CONNECTION
+from ambermq.protocol.gateway.container_ids import CLOSED_FOR_ANOTHER, DETECTION, SOLE_CONNECTION, closes_existing
 from ambermq.protocol.gateway.gateway import Gateway
 from ambermq.protocol.gateway.identity import Identity
 from ambermq.protocol.gateway.internal_publisher import InternalPublisher
@@ -305,7 +305,11 @@ class ConnectionGateway:
         if self.gateway.vhosts is not None:
             self._move(self.gateway.vhosts.gateway_of(event.open.hostname))
         remote = event.open
-        refusal = self._check_vhost() or self._check_idle_timeout(remote) or self.gateway.containers.enter(remote)
+        refusal = self._check_vhost() or self._check_idle_timeout(remote)
+        if refusal is None:
+            if closes_existing(remote):
+                self._close_existing(remote.container_id)
+            refusal = self.gateway.containers.enter(remote)
         if refusal is None:
             self.container = remote.container_id
             refusal = self.gateway.users.enter(self.identity.username)
@@ -313,8 +317,17 @@ class ConnectionGateway:
         if refusal is not None:
             self.connection.refuse(refusal)
             return
-        properties = {**PRODUCT, Symbol("vhost"): self.gateway.vhost}
+        properties = {**PRODUCT, **DETECTION, Symbol("vhost"): self.gateway.vhost}
         self.connection.accept(properties=properties, offered_capabilities=OFFERED)
+
+    def _close_existing(self, container: str) -> None:
+        """Close the other connections of a container, if all of them have the user of this one."""
+        found = [peer for peer in self.gateway.peers if peer.container == container]
+        if self.identity.scope is None and all(peer.identity == self.identity for peer in found):
+            for peer in found:
+                peer.lost()
+                peer.connection.close(CLOSED_FOR_ANOTHER)
+                self.gateway.touched[peer] = None
 
     def _check_vhost(self) -> Error | None:
         """Return why this connection may not use the virtual host that its open names; None if it may."""

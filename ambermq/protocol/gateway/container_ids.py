@@ -1,7 +1,8 @@
 """The container ids that are connected to one virtual host (AMQP Connection Uniqueness).
 
 Rule 1. A connection that desires `sole-connection-for-container` is refused while its container id is connected. Other
-        connections are accepted, and no connection is closed for a new one.
+        connections are accepted: detection is weak, and our open says so.
+        With the enforcement policy close-existing the others are closed for it instead, if all have its user.
 Rule 2. Connections with an empty container id are different containers.
 Rule 3. A container id is bounded: the log stores it with each link, and a subscription keeps it.
 """
@@ -11,12 +12,22 @@ from typing import Final, final
 
 from ambermq.protocol.amqp10.performatives.classes import Error, Open
 from ambermq.protocol.amqp10.spec import AmqpCondition
-from ambermq.protocol.amqp10.types.values import Symbol
+from ambermq.protocol.amqp10.types.values import Symbol, UInt
 
-__all__ = ["SOLE_CONNECTION", "ContainerIds"]
+__all__ = ["CLOSED_FOR_ANOTHER", "DETECTION", "SOLE_CONNECTION", "ContainerIds", "closes_existing"]
 
 SOLE_CONNECTION: Final = Symbol("sole-connection-for-container")
 """The capability, desired and offered. Qpid JMS always desires it: its client ids are container ids."""
+DETECTION: Final = {Symbol("sole-connection-detection-policy"): UInt(1)}
+"""The property of our open: weak detection (soleconn, 2.1). Without it a peer expects the strong one."""
+_ENFORCEMENT: Final = "sole-connection-enforcement-policy"
+_CLOSE_EXISTING: Final = 1
+CLOSED_FOR_ANOTHER: Final = Error(
+    condition=Symbol(AmqpCondition.RESOURCE_LOCKED),
+    description="another connection of this container demands to be the only one",
+    info={Symbol("sole-connection-enforcement"): True},
+)
+"""The error of a connection that is closed for a new one."""
 _REFUSAL: Final = {Symbol("invalid-field"): Symbol("container-id")}
 """The info of the close's error; Qpid JMS raises an InvalidClientIDException for it."""
 
@@ -52,6 +63,13 @@ class ContainerIds:
             self._counts[container] -= 1
             if not self._counts[container]:
                 del self._counts[container]
+
+
+def closes_existing(remote: Open) -> bool:
+    """Return whether an open demands that the other connections of its container are closed for it."""
+    policy = (remote.properties or {}).get(_ENFORCEMENT)
+    is_sole = bool(remote.container_id) and SOLE_CONNECTION in (remote.desired_capabilities or ())
+    return is_sole and isinstance(policy, int) and policy == _CLOSE_EXISTING
 
 
 def _refused(description: str) -> Error:

@@ -13,11 +13,13 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Accepted,
     Attach,
     Close,
+    Coordinator,
     DeleteOnNoLinks,
     Detach,
     Disposition,
     End,
     Modified,
+    Open,
     Properties,
     Rejected,
     Released,
@@ -25,7 +27,9 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Target,
     Transfer,
 )
-from ambermq.protocol.amqp10.types.values import Symbol
+from ambermq.protocol.amqp10.types.values import Array, Symbol, UInt, ULong
+from ambermq.protocol.gateway.container_ids import SOLE_CONNECTION
+from ambermq.protocol.gateway.identity import Identity
 from ambermq.protocol.gateway.links.routing_fields import RoutingFields
 from tests.engine.rig import Rig
 from tests.protocol.peers import Wire
@@ -259,3 +263,91 @@ def test_a_dynamic_node_that_has_ended_is_made_anew() -> None:
     other = temporary(attached(peer, sends=True, target=target), sends=True)
     assert other != address
     assert nodes(peer) == [other]
+
+
+def test_a_receiver_whose_target_is_a_coordinator_is_refused() -> None:
+    """A terminus without meaning is refused: an attach with a null source, then a detach (2.7.3)."""
+    attach, detach = attached(Watching(), sends=False, target=Coordinator())
+    assert isinstance(attach, Attach)
+    assert attach.source is None
+    assert isinstance(detach, Detach)
+    assert detach.error is not None
+    assert detach.error.condition == "amqp:invalid-field"
+
+
+@pytest.mark.parametrize("modes", ["move", ULong(1), [Symbol("move")], Array("string", ("move",))])
+@pytest.mark.parametrize("sends", [True, False])
+def test_distribution_modes_of_a_wrong_type_are_refused(modes: Any, *, sends: bool) -> None:
+    """`supported-dist-modes` is one symbol or several (3.5.9)."""
+    node = {"dynamic": True, "dynamic_node_properties": {Symbol("supported-dist-modes"): modes}}
+    terms = {"target": Target(**node)} if sends else {"source": Source(**node)}
+    peer = Watching()
+    detach = attached(peer, sends=sends, **terms)[-1]
+    assert isinstance(detach, Detach)
+    assert detach.error is not None
+    assert detach.error.condition == "amqp:invalid-field"
+    assert nodes(peer) == []
+
+
+@pytest.mark.parametrize("modes", [Symbol("move"), Array("symbol", ("move", "copy")), None])
+def test_distribution_modes_are_one_symbol_or_several(modes: Any) -> None:
+    """The values of the right types are taken."""
+    target = Target(dynamic=True, dynamic_node_properties={Symbol("supported-dist-modes"): modes})
+    temporary(attached(Watching(), sends=True, target=target), sends=True)
+
+
+def opened(first: Watching, *, policy: int | None, container: str = "me", username: str | None = None) -> Watching:
+    """Connect again, as the only connection of a container."""
+    properties = None if policy is None else {Symbol("sole-connection-enforcement-policy"): UInt(policy)}
+    wire = Watching(first.rig, gateway=first.gateway, container=None)
+    wire.peer.identity = Identity(username)
+    wire.opening = wire.say(
+        Open(container_id=container, desired_capabilities=(SOLE_CONNECTION,), properties=properties), Wire.begin()
+    )
+    return wire
+
+
+def closed_with(said: list[Composite | None]) -> Any:
+    """Return the error of the close, None without a close."""
+    return next((each.error for each in said if isinstance(each, Close)), None)
+
+
+def test_our_open_says_how_a_container_is_detected() -> None:
+    """Weak detection: only a connection that asks is compared (soleconn). Without a word it would be strong."""
+    opening = Watching().opening[0]
+    assert isinstance(opening, Open)
+    assert (opening.properties or {})["sole-connection-detection-policy"] == 1
+    assert SOLE_CONNECTION in (opening.offered_capabilities or ())
+
+
+@pytest.mark.parametrize("policy", [None, 0])
+def test_a_second_sole_connection_is_refused(policy: int | None) -> None:
+    """The policy refuse-connection is the default: amqp:invalid-field, container-id; the first one stays."""
+    first = Watching(container="me")
+    error = closed_with(opened(first, policy=policy).opening)
+    assert (error.condition, error.info) == ("amqp:invalid-field", {"invalid-field": "container-id"})
+    assert first.settle() == []
+
+
+def test_existing_connections_are_closed_for_a_sole_one() -> None:
+    """The policy close-existing: amqp:resource-locked, and sole-connection-enforcement in its info."""
+    first = Watching(container="me")
+    other = Watching(first.rig, gateway=first.gateway, container="me")
+    attached(first, sends=True)
+    stranger = Watching(first.rig, gateway=first.gateway, container="you")
+    new = opened(first, policy=1)
+    assert closed_with(new.opening) is None
+    for each in (first, other):
+        error = closed_with([said for said, _ in each.settle()])
+        assert (error.condition, error.info) == ("amqp:resource-locked", {"sole-connection-enforcement": True})
+    assert stranger.settle() == []
+    assert not first.rig.loop.state.producers
+    assert new.peer.container == "me"
+
+
+def test_existing_connections_of_another_user_are_not_closed() -> None:
+    """A container id is no proof of identity: the new one is refused."""
+    first = Watching(container="me")
+    error = closed_with(opened(first, policy=1, username="mallory").opening)
+    assert error.condition == "amqp:invalid-field"
+    assert first.settle() == []

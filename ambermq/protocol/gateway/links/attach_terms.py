@@ -150,6 +150,8 @@ def consuming_terms(
     Selectors have `selector_bytes_max` bytes of UTF-8 together. Raises Refusal.
     """
     source = attach.source
+    if isinstance(attach.target, Coordinator):
+        raise Refusal("amqp:invalid-field", "the target of a receiver is a coordinator")
     if source is None:
         request = _subscribing(attach.name, attach.desired_capabilities, is_durable=True)
         return _terms(attach, "", Source(), subscription_request=request, is_recalled=True)
