@@ -25,7 +25,7 @@ from ambermq.protocol.amqp10.events import (
 )
 from ambermq.protocol.amqp10.link.receiver import Receiver
 from ambermq.protocol.amqp10.link.sender import Sender
-from ambermq.protocol.amqp10.performatives.classes import Attach, Error, Open
+from ambermq.protocol.amqp10.performatives.classes import Attach, Coordinator, Error, Open
 from ambermq.protocol.amqp10.spec import AmqpCondition, LinkCondition
 from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.gateway.broker_nodes import BrokerNodes
@@ -62,6 +62,7 @@ class ConnectionGateway:
         "_consumer_links",
         "_detached_nodes",
         "_is_counted",
+        "_is_transaction_refused",
         "_nodes",
         "_producer_links",
         "_publisher",
@@ -88,6 +89,8 @@ class ConnectionGateway:
         self._sources: dict[LinkEndpoint, Source] = {}
         self._detached_nodes = DetachedNodes(self)
         self._nodes = BrokerNodes(self)
+        self._is_transaction_refused = False
+        """Whether the log has a warning that this client asked for a transaction."""
         self._publisher: InternalPublisher | None = None
         gateway.peers[self] = None
 
@@ -398,6 +401,8 @@ class ConnectionGateway:
             del self.gateway.links[name]
 
     def _attach_producer(self, link: Receiver) -> None:
+        if isinstance(_attach_of(link).target, Coordinator):
+            self._report_transaction()
         terms = producing_terms(_attach_of(link))
         self._check_address(terms.address)
         if self._nodes.attach_requests(link, terms.address):
@@ -418,6 +423,16 @@ class ConnectionGateway:
                 terms.dynamic,
             )
         )
+
+    def _report_transaction(self) -> None:
+        """Report once that the client asks for transactions: it may try again for ever without a word to its user."""
+        if self._is_transaction_refused:
+            return
+        self._is_transaction_refused = True
+        remote = self.connection.remote_open
+        product = "" if remote is None else (remote.properties or {}).get("product", "")
+        values = {"container": self.container, "user": self.identity.username or "", "product": product}
+        self.gateway.refused_transactions.append({name: str(value)[:80] for name, value in values.items()})
 
     def _attach_consumer(self, link: Sender) -> None:
         source = _attach_of(link).source

@@ -259,7 +259,7 @@ class VhostRunner:
                 return
             if effects:
                 gateway.carry_out(effects)
-        if gateway.mistakes:
+        if gateway.mistakes or gateway.refused_transactions:
             self._log_mistakes()
         sockets, touched = server.sockets, gateway.touched
         while touched:
@@ -286,6 +286,10 @@ class VhostRunner:
             values = {"vhost": self.name, "error": repr(mistake), "exc_info": mistake}
             self._server.peer_log.error("command failed", "" if socket is None else socket.address, **values)
         self.gateway.mistakes.clear()
+        why = "the client asked for a transaction: transactions are not supported; use sessions without transactions"
+        for client in self.gateway.refused_transactions:
+            structlog.get_logger().warning("transaction refused", vhost=self.name, **client, reason=why)
+        self.gateway.refused_transactions.clear()
 
     def arm(self, now_us: int) -> None:
         """Set the timer for the next deadline, unless it fires before."""

@@ -7,7 +7,7 @@ import pytest
 
 from ambermq.engine.commands import DeclareQueue
 from ambermq.engine.model.queue import Settings
-from ambermq.protocol.amqp10.message.message import Message
+from ambermq.protocol.amqp10.message.message import Message, decode_message
 from ambermq.protocol.amqp10.performatives.base import Composite
 from ambermq.protocol.amqp10.performatives.classes import (
     Accepted,
@@ -18,6 +18,7 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Detach,
     Disposition,
     End,
+    Header,
     Modified,
     Open,
     Properties,
@@ -351,3 +352,53 @@ def test_existing_connections_of_another_user_are_not_closed() -> None:
     error = closed_with(opened(first, policy=1, username="mallory").opening)
     assert error.condition == "amqp:invalid-field"
     assert first.settle() == []
+
+
+@pytest.mark.parametrize(("closed", "count"), [(True, 1), (False, 2)])
+def test_a_failure_counts_once_if_the_consumer_closes(*, closed: bool, count: int) -> None:
+    """A consumer that modifies a delivery and closes gets it again in between: only the outcome counts.
+
+    A link that ends otherwise may have failed with the delivery that it got again, so that counts as before.
+    """
+    peer = Watching()
+    producer = peer.rig.producer()
+    peer.rig.do(peer.rig.publish(producer, b"\x00\x53\x77\xa1\x01x"))
+    attached(peer, sends=False)
+    (first,) = [each for each, _ in peer.flow(5) if isinstance(each, Transfer)]
+    failed = Disposition(role=True, first=first.delivery_id, settled=True, state=Modified(delivery_failed=True))
+    (again,) = [each for each in peer.say(failed) if isinstance(each, Transfer)]
+    assert again.delivery_id == 1
+    peer.say(Detach(handle=0, closed=closed))
+    attached(peer, sends=False, name="other")
+    ((_, payload),) = [each for each in peer.flow(5) if isinstance(each[0], Transfer)]
+    assert decode_message(payload).header == Header(delivery_count=count)
+
+
+def test_a_delivery_with_an_outcome_since_counts_again() -> None:
+    """Two failures of one consumer are two, and a closing consumer leaves what it never failed with as it was."""
+    peer = Watching()
+    producer = peer.rig.producer()
+    peer.rig.do(peer.rig.publish(producer, b"\x00\x53\x77\xa1\x01x", b"\x00\x53\x77\xa1\x01y"))
+    attached(peer, sends=False)
+    peer.flow(5)
+    for delivery in (0, 2):
+        peer.say(Disposition(role=True, first=delivery, settled=True, state=Modified(delivery_failed=True)))
+    peer.say(Detach(handle=0, closed=True))
+    attached(peer, sends=False, name="other")
+    said = [payload for each, payload in peer.flow(5) if isinstance(each, Transfer)]
+    headers = {payload[-1:]: decode_message(payload).header for payload in said}
+    assert headers == {b"x": Header(delivery_count=2), b"y": Header(delivery_count=1)}
+
+
+def test_a_transaction_is_refused_with_one_warning() -> None:
+    """The coordinator is not implemented; each connection is reported once, however often it tries again."""
+    peer = Watching(container="spring")
+    for handle in range(3):
+        said = attached(peer, sends=True, name=f"l{handle}", handle=handle, target=Coordinator())
+        attach, detach = (each for each in said if isinstance(each, Attach | Detach))
+        assert isinstance(attach, Attach)
+        assert attach.target is None
+        assert isinstance(detach, Detach)
+        assert detach.error is not None
+        assert detach.error.condition == "amqp:not-implemented"
+    assert peer.gateway.refused_transactions == [{"container": "spring", "user": "", "product": ""}]

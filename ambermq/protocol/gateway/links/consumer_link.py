@@ -29,6 +29,7 @@ from ambermq.protocol.gateway.links.outcome_mapping import outcome_of
 __all__ = ["ConsumerLink", "redelivered"]
 
 _REJECTED: Final = Rejected()
+_FAILED_MAX: Final = 1024
 
 
 class _Delivery(NamedTuple):
@@ -44,7 +45,9 @@ class ConsumerLink:
     """One consumer of the engine, and its link."""
 
     __slots__ = (
+        "_again",
         "_backlog",
+        "_failed",
         "_granted_low",
         "backlog_count",
         "consumer",
@@ -66,6 +69,10 @@ class ConsumerLink:
         self.is_open = True
         self.is_closed = False
         """Whether the peer closed the link."""
+        self._failed: set[int] = set()
+        """The words that the peer modified as failed deliveries; at most _FAILED_MAX."""
+        self._again: set[int] = set()
+        """Those of them that were delivered to it again, and have no outcome since."""
         self._backlog: deque[_Delivery] = deque()
         self.granted = 0
         """The engine's credit: the last grant less the deliveries since."""
@@ -123,6 +130,8 @@ class ConsumerLink:
         self.message_bytes = max(len(payloads[0]), self.message_bytes * 7 // 8)
         if effect.entries is not None:
             payloads = [redelivered(body, entry) for body, entry in zip(payloads, effect.entries, strict=True)]
+            if self._failed:
+                self._again |= self._failed.intersection(effect.words)
         link, count = self.link, len(payloads)
         if not self._backlog and link.offer_run(effect.words, payloads, effect.settled):
             self.granted -= count
@@ -166,8 +175,15 @@ class ConsumerLink:
             self.link.drained()
 
     def unsent(self) -> bytes:
-        """Return the packed words of the unsettled backlog, which goes back to the queue."""
-        return b"".join([pack_words(words) for words, _, settled in self._backlog if not settled])
+        """Return the packed words of deliveries that do not count as failed: those of the unsettled backlog.
+
+        If the peer closes the link, also those that came back to it after it had modified them as failed. A client that
+        closes its consumer so counts the failure once, although the broker was quicker than its detach.
+        """
+        backlog = [pack_words(words) for words, _, settled in self._backlog if not settled]
+        held = set[int]().union(*[words for words, _, _ in self._backlog])
+        again = sorted(self._again - held) if self.is_closed else []
+        return b"".join([*backlog, pack_words(again)])
 
     def command(self, event: Disposed) -> Settle | None:
         """Return the command for the peer's outcome of a run; None if its state is not terminal."""
@@ -183,6 +199,10 @@ class ConsumerLink:
             if mapped is None:
                 return None
             outcome = mapped
+            if mapped.delivery_failed and len(self._failed) < _FAILED_MAX:
+                self._failed.update(event.tokens)
+        if self._again:
+            self._again.difference_update(event.tokens)
         reply = None if event.settled else (self, event.first_id, len(event.tokens), event.state)
         return Settle(self.consumer, pack_words(event.tokens), outcome, reply)
 
