@@ -211,6 +211,7 @@ class ConnectionGateway:
         """End as `lost` does, and free the connection at once: its transport has ended. Only effects may follow."""
         self.lost()
         self.connection.release()
+        self._detached_nodes.release()
         self._nodes.release()
 
     def post(self, address: str, message: bytes) -> bool:

@@ -181,9 +181,10 @@ class ConsumerLink:
         closes its consumer so counts the failure once, although the broker was quicker than its detach.
         """
         backlog = [pack_words(words) for words, _, settled in self._backlog if not settled]
-        held = set[int]().union(*[words for words, _, _ in self._backlog])
-        again = sorted(self._again - held) if self.is_closed else []
-        return b"".join([*backlog, pack_words(again)])
+        if self.is_closed and self._again:
+            held = set[int]().union(*[words for words, _, _ in self._backlog])
+            backlog.append(pack_words(sorted(self._again - held)))
+        return b"".join(backlog)
 
     def command(self, event: Disposed) -> Settle | None:
         """Return the command for the peer's outcome of a run; None if its state is not terminal."""

@@ -98,6 +98,10 @@ class DetachedNodes:
         for key in list(self._nodes):
             self._end(key)
 
+    def release(self) -> None:
+        """Free the connection at once: nothing but `end` may follow."""
+        del self._peer
+
     def _attach(self, link: LinkEndpoint, address: str, dynamic: Dynamic | None) -> _Node | None:
         """Return the node that a link gets again, None for none."""
         key = (link.name, link.is_sender)

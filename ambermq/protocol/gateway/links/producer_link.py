@@ -43,7 +43,7 @@ class ProducerLink:
     """One producer of the engine, and its link."""
 
     __slots__ = (
-        *("_blocked", "_credit_low", "_recogniser", "_tags"),
+        *("_blocked", "_credit_low", "_may_reject", "_recogniser", "_tags"),
         *("is_open", "limits", "link", "peer", "producer", "terms", "unfinished"),
     )
 
@@ -65,6 +65,8 @@ class ProducerLink:
         self.is_open = True
         self._recogniser: MessageRecogniser | None = None
         """Recognises messages like the last decoded one; None without one, or if it cannot be learned."""
+        self._may_reject = True
+        """Whether the source has the outcome rejected; known when the attach is answered."""
         self._tags: dict[int, bytes] = {}
         """The delivery-tags of unfinished messages whose refusal detaches the link, by delivery-id."""
 
@@ -75,7 +77,8 @@ class ProducerLink:
         senders request it, and never send their settlement.
         """
         target = self.terms.target_of(ready)
-        self.link.has_tags = not self.terms.may_reject
+        self._may_reject = self.terms.may_reject
+        self.link.has_tags = not self._may_reject
         self.link.has_settled_tags = self.terms.is_anonymous
         self.link.accept(self.terms.source, target, receiver_settle_mode=ReceiverSettleMode.FIRST)
 
@@ -138,7 +141,7 @@ class ProducerLink:
 
     def _reject(self, run: TransferRun, delivery_id: int, error: DecodeError) -> None:
         """Reject a malformed message. Raises its error if the run is settled, or if the source does not allow that."""
-        if run.settled or not self.terms.may_reject:
+        if run.settled or not self._may_reject:
             raise error
         state = Rejected(error=Error(condition=Symbol(error.condition), description=error.description))
         self.link.session.settle(delivery_id, 1, state)
@@ -165,7 +168,7 @@ class ProducerLink:
             return
         if done.is_queue_full or self._blocked is QUEUE_FULL:
             self._tell_queue_full(is_full=done.is_queue_full)
-        if done.kind is OutcomeKind.REJECTED and (done.is_misaddressed if done.settled else not self.terms.may_reject):
+        if done.kind is OutcomeKind.REJECTED and (done.is_misaddressed if done.settled else not self._may_reject):
             self.peer.producer_failed(self, self._error(done))
             return
         if self._tags:
