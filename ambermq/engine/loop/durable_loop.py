@@ -212,6 +212,7 @@ class DurableLoop:
             is_sync_due = len(ready) < len(effects) or now_us >= schedule.sync_by_us
             if is_sync_due or (now_us >= schedule.mark_by_us and log.write_mark(now_us)):
                 log.request_sync()
+            schedule.is_continued = schedule.has_urgent or bool(self.demand.dirty)
             schedule.logged(now_us, log)
             return self._release.release(ready) if ready else ready
         except Exception as error:

@@ -12,6 +12,7 @@ Rule 1. A deadline begins and ends with its condition, and is never moved back i
 Rule 2. A step at a deadline ends its condition, so the next deadline is later.
 Rule 3. A small tick is stepped at once if no effect waits for the disk: later commands are queued during its sync. A
         full tick is always stepped at once; any other at the end of the event loop's iteration.
+Rule 4. While a step leaves work for the next one, small ticks are not stepped at once: the driver has a step scheduled.
 """
 
 from collections.abc import Sized
@@ -47,7 +48,8 @@ class Schedule:
 
     __slots__ = (
         *("_count_max", "_queue", "_mark_us", "_size_max", "_sync_us", "_write_us"),
-        *("count", "dirty", "has_lazy", "has_urgent", "mark_by_us", "next_us", "size", "sync_by_us", "write_by_us"),
+        *("count", "dirty", "has_lazy", "has_urgent", "is_continued", "mark_by_us", "next_us", "size", "sync_by_us"),
+        "write_by_us",
     )
 
     def __init__(self, config: EngineConfig, *, dirty: Sized, queue: Sized) -> None:
@@ -68,6 +70,8 @@ class Schedule:
         """Whether a command waits that must not be delayed."""
         self.has_lazy = False
         """Whether settlements wait that may be delayed."""
+        self.is_continued = False
+        """Whether the last step left work for the next one: a scan, a backlog or a command in parts."""
         self.write_by_us = self.sync_by_us = self.mark_by_us = FOREVER_US
         self.next_us = FOREVER_US
         """The earliest of the three deadlines, for the driver's timer."""
@@ -88,7 +92,7 @@ class Schedule:
             return LATER
         if self.count >= self._count_max or self.size >= self._size_max:
             return FULL
-        return SOON if self._queue or self.size > _LITTLE_BYTES_MAX else NOW
+        return SOON if self._queue or self.is_continued or self.size > _LITTLE_BYTES_MAX else NOW
 
     def logged(self, now_us: int, log: Log) -> None:
         """Update the three conditions and their deadlines by the state of the log."""

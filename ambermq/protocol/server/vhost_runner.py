@@ -55,6 +55,7 @@ class VhostRunner:
         "_is_ended",
         "_is_service_due",
         "_is_tick_due",
+        "_is_tick_scheduled",
         "_loop",
         "_paused",
         "_server",
@@ -101,6 +102,9 @@ class VhostRunner:
         self._loop = asyncio.get_running_loop()
         self._is_ended = False
         self._is_tick_due = False
+        """Whether a tick is wanted since the last one."""
+        self._is_tick_scheduled = False
+        """Whether the event loop has a call of `_tick_if_due`: at most one, however many ticks run before it."""
         self._is_service_due = False
         self._was_congested = False
         """Whether too much was unsynced at the last sweep."""
@@ -146,8 +150,9 @@ class VhostRunner:
 
     def tick_soon(self) -> None:
         """Schedule a tick for the end of this iteration of the event loop."""
-        if not self._is_tick_due:
-            self._is_tick_due = True
+        self._is_tick_due = True
+        if not self._is_tick_scheduled:
+            self._is_tick_scheduled = True
             self._loop.call_soon(self._tick_if_due)
 
     def after_read(self, due: Due, now_us: int) -> None:
@@ -221,6 +226,7 @@ class VhostRunner:
             self.tick_soon()
 
     def _tick_if_due(self) -> None:
+        self._is_tick_scheduled = False
         if self._is_tick_due:
             self.run(self.step)
 

@@ -8,6 +8,7 @@ from typing import Any
 from unittest import mock
 
 from ambermq.engine.commands import Settle
+from ambermq.engine.config import EngineConfig
 from ambermq.engine.history.background_queries import BackgroundQueries
 from ambermq.engine.loop.schedule import FOREVER_US
 from ambermq.engine.model.entry_word import pack_words
@@ -51,11 +52,21 @@ def test_the_deadline_that_the_start_has_left_is_kept() -> None:
 
 
 class _Timers:
-    """An event loop that only notes for when it is asked, in seconds."""
+    """An event loop that only notes what it is asked to call: later, in seconds, and soon."""
 
     def __init__(self) -> None:
         self.delays: list[float] = []
+        self.soon: list[Callable[[], None]] = []
         self.cancelled_count = 0
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self.soon.append(callback)
+
+    def iterate(self) -> None:
+        """Call what was asked for before this iteration."""
+        calls, self.soon = self.soon, []
+        for call in calls:
+            call()
 
     def call_later(self, delay: float, _callback: Callable[[], None]) -> "_Timers":
         self.delays.append(delay)
@@ -143,3 +154,38 @@ def test_a_sweep_resumes_the_sockets_when_a_spare_is_ready() -> None:
     assert not log.is_outgrown
     host.sweep(0, rig.now_us)
     socket.resume_reading.assert_called_once_with()
+
+
+def test_at_most_one_tick_is_scheduled() -> None:
+    """Every output and every answer asks for one; they have the same tick."""
+    rig = Rig()
+    host, timers = timed(rig)
+    for _ in range(3):
+        host.tick_soon()
+    assert len(timers.soon) == 1
+    host.run(host.step, rig.now_us)
+    host.tick_soon()
+    assert len(timers.soon) == 1, "a tick in between does not take back the call"
+    timers.iterate()
+    assert not timers.soon
+
+
+def test_reads_add_no_steps_to_a_backlog_in_dispatch() -> None:
+    """While the engine stays due, an iteration of the event loop has one step, however many peers send meanwhile."""
+    rig = Rig(config=EngineConfig(dispatch_messages_max=1))
+    producer, side = rig.producer(), rig.producer("side")
+    rig.do(rig.publish(producer, *[b"%d" % number for number in range(100)]))
+    rig.consumer(credit=1000)
+    host, timers = timed(rig)
+    host.gateway.carry_out = lambda effects: None  # type: ignore[assignment, misc]
+    steps = mock.Mock(side_effect=rig.loop.step)
+    host.step = steps
+    host.run(host.step, rig.now_us)
+    for _ in range(20):
+        steps.reset_mock()
+        timers.iterate()
+        for _ in range(3):
+            rig.loop.submit(rig.publish(side, b"alone"))
+            host.after_read(rig.due, rig.now_us)
+            host.run(host._completed, rig.now_us)
+        assert (steps.call_count, len(timers.soon)) == (1, 1)
