@@ -395,3 +395,37 @@ def test_a_deleted_queue_ends_its_consumers_when_that_is_durable() -> None:
 
 
 # -- bodies
+
+
+def test_the_end_of_a_sync_releases_only_what_was_written_before_it_began() -> None:
+    """Sync A begins, B is written, A ends: only A's outcome and delivery leave. Those of B leave with the next sync."""
+    rig = Rig()
+    consumer, producer = rig.consumer(credit=5), rig.producer()
+    syncer = rig.loop.log._syncer
+    assert rig.step(rig.publish(producer, b"A")) == []
+    begun = syncer.target
+    assert rig.step(rig.publish(producer, b"B")) == []
+    later, syncer.target = syncer.target, begun
+    done, *deliveries = rig.completed()
+    assert type(done) is PublishDone
+    assert delivered(deliveries) == [(consumer, b"A")]
+    assert rig.loop.log.durable_end == begun.end < rig.loop.log.log_end
+    assert rig.loop.is_waiting
+    assert (syncer.target.end, syncer.synced.end) == (later.end, begun.end), "the next sync is requested"
+    done, *deliveries = rig.completed()
+    assert type(done) is PublishDone
+    assert delivered(deliveries) == [(consumer, b"B")]
+
+
+def test_a_read_that_ends_during_a_sync_releases_nothing_that_waits_for_it() -> None:
+    """The loop wakes up for reads too; only the durable end tells what may leave."""
+    rig = Rig()
+    rig.consumer(credit=5)
+    producer = rig.producer()
+    syncer = rig.loop.log._syncer
+    begun = syncer.target
+    assert rig.step(rig.publish(producer, b"A")) == []
+    for _ in range(3):
+        syncer.target = begun
+        assert rig.completed() == []
+    assert delivered(rig.completed()) != []

@@ -177,7 +177,7 @@ def test_reads_add_no_steps_to_a_backlog_in_dispatch() -> None:
     rig.do(rig.publish(producer, *[b"%d" % number for number in range(100)]))
     rig.consumer(credit=1000)
     host, timers = timed(rig)
-    host.gateway.carry_out = lambda effects: None  # type: ignore[assignment, misc]
+    host.gateway.carry_out = lambda effects: None  # type: ignore[method-assign]
     steps = mock.Mock(side_effect=rig.loop.step)
     host.step = steps
     host.run(host.step, rig.now_us)
