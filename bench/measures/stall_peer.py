@@ -1,0 +1,133 @@
+"""A client that does a thing many times at once: it writes all of it, and then reads until all is answered."""
+
+import select
+import socket
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
+
+from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.connection.sasl import SaslClient
+from ambermq.protocol.amqp10.events import LinkAttached, LinkDetached, TransferRun
+from ambermq.protocol.amqp10.limits import ConnectionLimits
+from ambermq.protocol.amqp10.link.link import Link
+from ambermq.protocol.amqp10.link.receiver import Receiver
+from ambermq.protocol.amqp10.link.sender import Sender
+from ambermq.protocol.amqp10.performatives.classes import DeliveryState, Source, Target
+from ambermq.protocol.amqp10.session.session import Session
+from ambermq.protocol.amqp10.types.values import Described, Symbol
+
+__all__ = ["StallPeer"]
+
+_LIMITS: Final = ConnectionLimits(window_frames=65_536, idle_timeout_ms=0)
+_LINKS_PER_SESSION: Final = 1000
+_WAIT_SECONDS: Final = 300.0
+
+
+class StallPeer:
+    """One connection; a `with` block closes its socket without a goodbye."""
+
+    def __init__(self, url: str, name: str) -> None:
+        """Connect and begin a session."""
+        place = urlsplit(url)
+        self._socket = socket.create_connection((place.hostname, place.port), timeout=_WAIT_SECONDS)
+        self._connection = Connection(
+            ConnectionRole.CLIENT, _LIMITS, now_ms=0, container_id=name, sasl=SaslClient(None, None, "")
+        )
+        self._connection.open("localhost")
+        self.sessions: list[Session] = [self._connection.begin()]
+        self._link_count = 0
+        self.attached: dict[Link, None] = {}
+        self.detached: dict[Link, None] = {}
+        self.received: list[TransferRun] = []
+        self.received_count = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def senders(self, addresses: Iterator[str]) -> list[Sender]:
+        """Attach a sender to each address, and wait for all answers."""
+        links = [
+            self._session().attach_sender(f"s{address}", Source(), Target(address=address)) for address in addresses
+        ]
+        self.wait(lambda: len(self.attached.keys() & set(links)) == len(links))
+        return links
+
+    def receivers(
+        self, address: str, count: int = 1, *, credit: int = 0, selector: str = "", mode: str | None = None
+    ) -> list[Receiver]:
+        """Attach receivers to one address, and wait for all answers."""
+        filters: dict[Any, Any] = {}
+        if selector:
+            name = "apache.org:selector-filter:string"
+            filters[Symbol(name)] = Described(Symbol(name), selector)
+        links = []
+        for _ in range(count):
+            self._link_count += 1
+            source = Source(address=address, filter=filters or None, distribution_mode=mode and Symbol(mode))
+            link = self._session().attach_receiver(f"r{self._link_count}", source, Target())
+            if credit:
+                link.grant(credit)
+            links.append(link)
+        self.wait(lambda: len(self.attached.keys() & set(links)) == len(links))
+        return links
+
+    def detach(self, links: list[Any]) -> None:
+        """Detach links in one write, and wait until the broker has answered the last one."""
+        for link in links:
+            link.detach(closed=True)
+        session = self._connection.begin()
+        self.wait(lambda: session.is_live)
+
+    def collect(self, count: int, seconds: float = _WAIT_SECONDS) -> None:
+        """Read until so many messages have come since the last call, or for so many seconds."""
+        until = self.received_count + count
+        self.wait(lambda: self.received_count >= until, seconds, is_required=False)
+
+    def settle(self, state: DeliveryState) -> None:
+        """Settle all that was received, in as few dispositions as possible, and forget it."""
+        for run in self.received:
+            run.link.session.settle(run.first_id, len(run.payloads), state)  # type: ignore[attr-defined]
+        self.received.clear()
+        session = self._connection.begin()
+        self.wait(lambda: session.is_live)
+
+    def wait(self, is_done: Callable[[], bool], seconds: float = _WAIT_SECONDS, *, is_required: bool = True) -> None:
+        """Write all output and read until something is true. Raises TimeoutError."""
+        deadline = time.monotonic() + seconds
+        output = b""
+        while not is_done() or output:
+            output += b"".join(map(bytes, self._connection.take_output()))
+            readable, writable, _ = select.select([self._socket], [self._socket] if output else [], [], 0.1)
+            if writable:
+                self._socket.setblocking(False)
+                output = output[self._socket.send(output) :]
+            if readable:
+                self._connection.receive(self._socket.recv(1 << 18), 0)
+                self._take_events()
+            if self._connection.is_ended or time.monotonic() > deadline:
+                if is_required:
+                    raise TimeoutError(f"the broker has not answered: {self._connection.state.name}")
+                return
+
+    def _session(self) -> Session:
+        if len(self.sessions[-1].links()) >= _LINKS_PER_SESSION:
+            self.sessions.append(self._connection.begin())
+        return self.sessions[-1]
+
+    def _take_events(self) -> None:
+        for event in self._connection.take_events():
+            match event:
+                case LinkAttached(link=link):
+                    self.attached[link] = None  # type: ignore[index]
+                case LinkDetached(link=link):
+                    self.detached[link] = None  # type: ignore[index]
+                case TransferRun():
+                    self.received.append(event)
+                    self.received_count += len(event.payloads)
+                case _:
+                    pass

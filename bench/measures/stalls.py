@@ -1,0 +1,278 @@
+"""`python -m bench.measures.stalls`: the longest turn of the event loop during each request that can be made.
+
+One broker with the probe (stall_probe.py). The queue `held` has a backlog, and a sender and a receiver move 1,000
+messages a second on another queue all the time. One request after the other is made; each row of the table has the
+longest time between two turns of the loop until its answer, and the time that the request took.
+"""
+
+import argparse
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from ambermq.protocol.amqp10.performatives.classes import Modified, Released
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.client.management_client import Request, RequestRefused, SnapshotManagement
+from ambermq.tools.terminal.child_command import child_command
+from ambermq.tools.terminal.errors import ToolError
+from bench.brokers import AmberMQ
+from bench.load import Load, fill_queue, start_load
+from bench.measures.stall_peer import StallPeer
+from bench.measures.stall_probe import Stall, StallFile
+
+__all__ = ["Row", "measure_stalls"]
+
+_BAR_MS: Final = 20.0
+_BODY_BYTES: Final = 100
+_HELD: Final = "held"
+_TIMEOUT_S: Final = 900.0
+_KINDS: Final = ("queue", "muxer", "attachment", "subscription", "template", "snapshot", "vhost")
+
+
+class Row(NamedTuple):
+    """One request, the longest turn of the loop beside it, and the seconds that it took."""
+
+    name: str
+    stall: Stall
+    seconds: float
+    error: str = ""
+
+
+class _Stage:
+    """A broker with a backlog, and what the requests need of it."""
+
+    def __init__(self, broker: AmberMQ, directory: Path, *, backlog: int) -> None:
+        self.broker = broker
+        self.directory = directory
+        self.backlog = backlog
+        self._names = itertools.count()
+
+    @property
+    def management(self) -> SnapshotManagement:
+        """Management over a new connection, which is closed with the process: an idle one would end."""
+        self._client = LinkClient.connect(BrokerUrl.parse(self.broker.url))
+        return SnapshotManagement(self._client)
+
+    def peer(self) -> StallPeer:
+        """Return a new connection."""
+        return StallPeer(self.broker.url, f"peer-{next(self._names)}")
+
+    def ask(self, operation: str, kind: str, name: str = "", body: dict[str, Any] | None = None) -> None:
+        """Make one request of management."""
+        properties = {"name": name} if name else {}
+        self.management.request(operation, f"org.ambermq.{kind}", properties, body, timeout_s=_TIMEOUT_S)
+
+    def page(self, kind: str) -> None:
+        """Request the first page of a type."""
+        properties = {"entityType": f"org.ambermq.{kind}", "offset": 0, "count": 1000}
+        self.management.request("QUERY", f"org.ambermq.{kind}", properties, timeout_s=_TIMEOUT_S)
+
+    def fill(self, queue: str, count: int) -> None:
+        """Fill a queue."""
+        fill_queue(self.broker, queue, count, _BODY_BYTES, self.directory)
+
+    def run(self, *words: str) -> None:
+        """Run a command beside the broker. Raises ToolError."""
+        urls = os.environ | {"AMBERMQ_URL": self.broker.url, "AMBERMQ_DATA": str(self.broker.data)}
+        done = subprocess.run(child_command(*words), capture_output=True, text=True, check=False, env=urls)
+        if done.returncode:
+            raise ToolError(done.stderr.strip() or "failed", where=" ".join(words))
+
+
+Step = tuple[str, Callable[[], object]]
+
+
+def _questions(stage: _Stage) -> Iterator[Step]:
+    """Yield the requests that change nothing."""
+    yield "nothing but the pinger", lambda: time.sleep(3)
+    for kind in _KINDS:
+        yield f"QUERY {kind}", lambda kind=kind: stage.page(kind)
+    yield "READ queue", lambda: stage.ask("READ", "queue", _HELD)
+    yield "READ muxer", lambda: stage.ask("READ", "muxer", "QUEUE")
+    yield "READ template", lambda: stage.ask("READ", "template", "durable")
+    yield "READ vhost", lambda: stage.ask("READ", "vhost", "default")
+    for operation in ("GET-TYPES", "GET-ATTRIBUTES", "GET-OPERATIONS", "GET-LIMITS"):
+        yield operation, lambda operation=operation: stage.management.request(operation, "org.amqp.management", {})
+    yield "ROUTE", lambda: stage.management.request("ROUTE", "org.amqp.management", {"name": _HELD}, {})
+
+
+def _changes(stage: _Stage) -> Iterator[Step]:
+    """Yield the requests that change a queue, a snapshot or the wiring, of no great size."""
+    yield "CREATE queue", lambda: stage.ask("CREATE", "queue", "new")
+    yield "UPDATE queue", lambda: stage.ask("UPDATE", "queue", _HELD, {"messages_max": 90_000_000})
+    yield "CREATE muxer", lambda: stage.ask("CREATE", "muxer", "m", {"class": "simple"})
+    yield "DELETE muxer", lambda: stage.ask("DELETE", "muxer", "m")
+    yield "CREATE snapshot", lambda: stage.management.create("one")
+    yield "READ snapshot", lambda: stage.ask("READ", "snapshot", "one")
+    yield "CREATE snapshot, seal", lambda: stage.management.create("two", seals=True)
+    yield "snapshot diff", lambda: stage.run("snapshot", "diff", "one", "two")
+    yield "queue browse --at", lambda: stage.run("queue", "browse", _HELD, "--at", "now")
+    yield "DELETE snapshot", lambda: stage.management.delete("one")
+
+
+def _links(stage: _Stage) -> Iterator[Step]:
+    """Yield what links do on the backlog."""
+    peer = stage.peer()
+    count = min(60_000, stage.backlog // 2)
+
+    def receive(peer: StallPeer, number: int, **terms: Any) -> list[Any]:
+        links = peer.receivers(_HELD, credit=number, **terms)
+        peer.collect(number)
+        return links
+
+    def browse() -> None:
+        with stage.peer() as browser:
+            receive(browser, 10_000, mode="copy")
+
+    yield "copy browse from the head", browse
+    yield "receive 60,000", lambda: receive(peer, count)
+    yield "release 60,000", lambda: peer.settle(Released())
+    yield "receive 60,000 again", lambda: receive(peer, count)
+    yield "connection with 60,000 lost", peer.__exit__
+    excluding = stage.peer()
+    links: list[Any] = []
+    yield "receive 40,000 returned", lambda: links.extend(receive(excluding, min(40_000, count)))
+    yield "modify one, undeliverable here", lambda: _exclude(excluding)
+    yield "release the others", lambda: excluding.settle(Released())
+    yield "receive beside an exclusion", lambda: receive(excluding, 1000)
+    yield "detach", lambda: excluding.detach(links)
+    selecting, taking = stage.peer(), stage.peer()
+    yield (
+        "selector that matches nothing",
+        lambda: (selecting.receivers(_HELD, credit=10, selector="never = 1"), time.sleep(5)),
+    )
+    yield "1,000 taken beside the selector", lambda: receive(taking, 1000)
+    pattern = "%" + "a" * 2000 + "b%"
+    yield (
+        "LIKE with 2,000 letters",
+        lambda: (selecting.receivers(_HELD, credit=10, selector=f"p LIKE '{pattern}'"), time.sleep(3)),
+    )
+    yield "selecting connection lost", selecting.__exit__
+    taking.__exit__()
+
+
+def _exclude(peer: StallPeer) -> None:
+    run = peer.received.pop(0)
+    run.link.session.settle(run.first_id, 1, Modified(undeliverable_here=True))  # type: ignore[attr-defined]
+    if len(run.payloads) > 1:
+        run.link.session.settle(run.first_id + 1, len(run.payloads) - 1, Released())  # type: ignore[attr-defined]
+    peer.collect(0)
+
+
+def _crowds(stage: _Stage, links: int, queues: int) -> Iterator[Step]:
+    """Yield very many links and queues at once."""
+    one, two = stage.peer(), stage.peer()
+    receivers: list[Any] = []
+    senders: list[Any] = []
+    yield "attach 4,096 receivers", lambda: receivers.extend(one.receivers("crowd", links))
+    yield "detach 4,096 receivers", lambda: one.detach(receivers)
+    yield "attach 3,000 senders, new queues", lambda: senders.extend(two.senders(f"n{i}" for i in range(queues)))
+    three = stage.peer()
+    yield "attach 3,000 more", lambda: three.senders(f"m{i}" for i in range(queues))
+    yield "connection with 3,000 senders lost", two.__exit__
+    yield "other connection lost", three.__exit__
+    yield "QUERY of 6,000 queues", lambda: stage.page("queue")
+    one.__exit__()
+
+
+def _wirings(stage: _Stage, attachments: int) -> Iterator[Step]:
+    """Yield the life of a muxer with very many attachments."""
+    stage.ask("CREATE", "muxer", "wide", {"class": "destination"})
+
+    def wire() -> None:
+        requests = (
+            Request("CREATE", "org.ambermq.attachment", {}, {"muxer": "wide", "member": "new", "destination": f"d{i}"})
+            for i in range(attachments)
+        )
+        for refusal in stage.management.carry_out(list(requests)):
+            if refusal is not None:
+                raise refusal
+
+    yield "CREATE attachments", wire
+    yield "QUERY attachment", lambda: stage.page("attachment")
+    yield "DELETE muxer with attachments", lambda: stage.ask("DELETE", "muxer", "wide")
+
+
+def _ends(stage: _Stage) -> Iterator[Step]:
+    """Yield the copies, and the ends of the whole backlog."""
+    yield "vhost CREATE", lambda: stage.ask("CREATE", "vhost", "empty")
+    yield "vhost DELETE, empty", lambda: stage.ask("DELETE", "vhost", "empty")
+    yield "vhost copy", lambda: stage.run("vhost", "copy", "default", "copied")
+    yield "vhost RESET", lambda: stage.ask("RESET", "vhost", "copied")
+    yield "vhost copy again", lambda: stage.run("vhost", "copy", "default", "again")
+    yield "vhost DELETE", lambda: stage.ask("DELETE", "vhost", "again")
+    yield "PURGE", lambda: stage.ask("PURGE", "queue", _HELD)
+    yield "fill again", lambda: stage.fill(_HELD, stage.backlog)
+    yield "DELETE queue", lambda: stage.ask("DELETE", "queue", _HELD)
+
+
+def measure_stalls(
+    directory: Path, *, backlog: int, links: int = 4096, queues: int = 3000, attachments: int = 100_000
+) -> Iterator[Row]:
+    """Yield a row for each request, as soon as it is measured."""
+    file = directory / "stalls"
+    stalls = StallFile(file)
+    command = (sys.executable, "-m", "bench.measures.stall_probe", str(file))
+    broker = AmberMQ(directory / "data", command=command)
+    broker.start()
+    try:
+        fill_queue(broker, _HELD, backlog, _BODY_BYTES, directory)
+        with start_load(broker, Load(_BODY_BYTES, rate=1000), directory):
+            stage = _Stage(broker, directory, backlog=backlog)
+            parts = (_questions(stage), _changes(stage), _links(stage))
+            more = (_crowds(stage, links, queues), _wirings(stage, attachments), _ends(stage))
+            for name, step in itertools.chain(*parts, *more):
+                yield _measured(name, step, stalls)
+    finally:
+        with suppress(OSError):
+            broker.kill()
+
+
+def _measured(name: str, step: Callable[[], object], stalls: StallFile) -> Row:
+    stalls.reset()
+    began, error = time.monotonic(), ""
+    try:
+        step()
+    except (ToolError, RequestRefused, TimeoutError, OSError) as failure:
+        error = f"{type(failure).__name__}: {failure}"[:100]
+    seconds = time.monotonic() - began
+    # The rest of the work, as the end of links, may come after the answer.
+    time.sleep(0.3)
+    return Row(name, stalls.read(), seconds, error)
+
+
+def main() -> int:
+    """Print the table, one row after the other; return 1 if a turn took longer than the bar."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--backlog", type=int, default=5_000_000, help="messages on the queue")
+    parser.add_argument("--attachments", type=int, default=100_000, help="attachments of the muxer")
+    parser.add_argument("--json", action="store_true", help="one JSON object a row")
+    options = parser.parse_args()
+    slow = 0
+    if not options.json:
+        print(f"{'request':36} {'CPU ms':>8} {'wall ms':>8} {'GC ms':>7} {'s':>7}")
+    with tempfile.TemporaryDirectory(prefix="ambermq-stalls-", ignore_cleanup_errors=True) as name:
+        rows = measure_stalls(Path(name), backlog=options.backlog, attachments=options.attachments)
+        for row in rows:
+            slow += row.stall.cpu_ms > _BAR_MS
+            print(json.dumps(row._asdict()) if options.json else _line(row), flush=True)
+    return 1 if slow else 0
+
+
+def _line(row: Row) -> str:
+    stall, mark = row.stall, " *" if row.stall.cpu_ms > _BAR_MS else ""
+    figures = f"{stall.cpu_ms:8.1f} {stall.wall_ms:8.1f} {stall.collection_ms:7.1f} {row.seconds:7.2f}"
+    return f"{row.name:36} {figures}{mark}{'  ' + row.error if row.error else ''}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
