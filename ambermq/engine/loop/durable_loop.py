@@ -19,13 +19,15 @@ Rule 5. Only a decision may fail by itself. Any other exception leaves the state
 from collections import deque
 from collections.abc import Callable, Sequence
 from select import POLLIN, poll
-from typing import final
+from typing import Final, final
 
 from ambermq.engine.commands import (
     AttachConsumer,
+    AttachProducer,
     Command,
     CompactionCommand,
     DetachConsumer,
+    DetachProducer,
     Publish,
     Settle,
     SnapshotCommand,
@@ -63,6 +65,10 @@ from ambermq.log.write.body_holds import BodyHold
 from ambermq.log.write.log import Log
 
 __all__ = ["DurableLoop"]
+
+_LINK_COMMANDS: Final = frozenset({AttachConsumer, AttachProducer, DetachConsumer, DetachProducer})
+_LINK_CHANGES: Final = 16
+"""The changes that a link counts for, besides its events: an attach and its answer cost as much as 16 messages."""
 
 
 @final
@@ -338,6 +344,8 @@ class DurableLoop:
             is_publish = type(command) is Publish
             changes, wide = self._log_and_apply(events, ends_each=is_publish)
             changes_left -= changes
+            if type(command) in _LINK_COMMANDS:
+                changes_left -= _LINK_CHANGES
             if wide:
                 commands.appendleft(WideFanout(command, *wide, answers))
                 continue

@@ -7,6 +7,8 @@ Rule 3. A peer that reads nothing of its output for write_timeout_ms is dropped:
 Rule 4. The admission counts a connection before it has a transport, and until the transport ends or it is dropped.
 Rule 5. After a fault of the peer the socket is shut down first. A socket that is closed with unread input resets the
         connection, and the peer would lose our close.
+Rule 6. The frames of one read that are no transfers have a limit of work in each iteration of the event loop. While
+        the rest waits for its next turn, the peer is not read. So the work of connections alternates.
 """
 
 import asyncio
@@ -30,6 +32,9 @@ SWEEP_MS: Final = 1000
 """The interval at which the deadlines of all connections are checked. An earlier deadline has a timer."""
 _REASON_MAX: Final = 200
 """The characters of a reason in a log line: some reasons repeat what the peer has sent."""
+
+_TURN_COST_MAX: Final = 512
+"""The work of a turn: 56 attaches, or 512 flows."""
 
 
 @final
@@ -75,6 +80,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
             allow_bare=server.allow_bare,
             budget=server.memory.budget,
         )
+        connection.turn_cost_max = _TURN_COST_MAX
         self.host = server.default
         self.peer = ConnectionGateway(self.host.gateway, connection, server.authenticate)
         if server.is_ending or not self._is_counted:
@@ -158,8 +164,23 @@ class ConnectionTransport(asyncio.BufferedProtocol):
             host.arm(now_us)
         elif due:
             host.after_read(due, now_us)
+        if connection.is_resting:
+            self._rest()
         if host.engine.log.is_congested:
             host.pause_reading(self)
+
+    def _rest(self) -> None:
+        """Stop reading until the held input has had its next turn."""
+        self.transport.pause_reading()
+        self._server.call_soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        """Process the next part of the held input; an empty read does it."""
+        if self.transport.is_closing() or self.peer not in self._server.sockets:
+            return
+        self.buffer_updated(0)
+        if not self.peer.connection.is_resting and not self.host.engine.log.is_congested:
+            self.resume_reading()
 
     def _has_output(self, host: VhostRunner) -> None:
         """Schedule the flush of the answers to a read for the next tick."""
@@ -193,7 +214,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
 
     def resume_reading(self) -> None:
         """Resume reading, unless the peer must read its output first."""
-        if not self._is_draining and not self.transport.is_closing():
+        if not self._is_draining and not self.peer.connection.is_resting and not self.transport.is_closing():
             self.transport.resume_reading()
 
     def flush(self) -> None:

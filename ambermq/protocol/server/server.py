@@ -192,6 +192,10 @@ class Server:
             host.gateway.set_memory_low(is_low=is_low)
             host.tick_soon()
 
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Schedule a call for the next iteration of the event loop."""
+        self._loop.call_soon(callback)
+
     def now_us(self) -> int:
         """Return the time of day in microseconds. The clock never goes back; it follows a step forward in a second."""
         return time.monotonic_ns() // 1000 + self.epoch_us

@@ -87,5 +87,8 @@ class TransportServer(Protocol[TransportT]):
     def stall_ms(self, now_ms: int) -> int:
         """Return how long this process has stood still."""
 
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Schedule a call for the next iteration of the event loop."""
+
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> None:
         """Schedule a call after a delay."""

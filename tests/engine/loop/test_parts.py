@@ -178,7 +178,7 @@ def test_a_kill_while_the_links_of_a_reset_are_told_leaves_it_whole() -> None:
 
 def test_what_comes_back_counts_as_changes() -> None:
     """Of consumers that go together: a tick takes those whose messages are no more than it takes, and one more."""
-    rig = Rig(config=EngineConfig(tick_changes_max=20))
+    rig = Rig(config=EngineConfig(tick_changes_max=36))
     consumers = [rig.consumer(f"q{number}", credit=9) for number in range(10)]
     for number in range(10):
         rig.do(rig.publish(rig.producer(f"q{number}"), *[b"x"] * 9))
@@ -226,3 +226,16 @@ def _attached_often(rig: Rig, count: int) -> None:
     rig.do(DeclareMuxer("key", "before", MuxerKind.WILD_DESTINATION))
     rig.do(*[AttachMember("key", "topics", "q", f"number.{number}.#") for number in range(count)])
     rig.do(*[AttachMember("key", "before", "muxer:topics", f"number.{number}.#") for number in range(count)])
+
+
+def test_a_tick_decides_few_commands_of_links() -> None:
+    """An attach costs as much as many messages; the rest of 1,000 has later ticks, in order."""
+    rig = Rig(config=EngineConfig(tick_changes_max=200))
+    for number in range(40):
+        rig.loop.submit(AttachProducer(number, f"q{number}", "container", "link"))
+    keys: list[list[int]] = []
+    while rig.due >= SOON:
+        effects = rig.step() + rig.completed()
+        keys.append([effect.key for effect in effects if type(effect) is ProducerReady])
+    assert max(map(len, keys)) <= 200 // 16
+    assert [key for tick in keys for key in tick] == list(range(40))

@@ -12,13 +12,24 @@ import psutil
 import pytest
 
 from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER, SASL_HEADER
-from ambermq.protocol.amqp10.performatives.classes import Close, Disposition, Flow, Open, Transfer
+from ambermq.protocol.amqp10.performatives.classes import (
+    Attach,
+    Close,
+    Detach,
+    Disposition,
+    Flow,
+    Open,
+    Source,
+    Target,
+    Transfer,
+)
 from ambermq.tools.broker.child_broker import ChildBroker
 from tests.protocol.peers import Wire
 from tests.protocol.server.checks import MIB, RECEIVER, goodbye, still_serves
 from tests.protocol.tcp import TcpWire, deadline
 
 StartBroker = Callable[..., ChildBroker]
+_CLOSE = Wire.frame(Close())
 
 
 @pytest.fixture(autouse=True)
@@ -253,3 +264,25 @@ def test_a_place_is_free_again_when_a_peer_that_never_reads_has_gone_silent(star
         slow.attach("big", role=RECEIVER)
         slow.flow(handle=0, delivery_count=0, link_credit=100_000, incoming_window=100_000)
         place(broker.url).close()
+
+
+def test_a_write_of_many_attaches_alternates_with_other_connections(start_broker: StartBroker) -> None:
+    """Each attach is answered, also with a close in the same write; meanwhile a neighbour's messages are settled."""
+    broker = start_broker("")
+    names = [f"link-{number}" for number in range(1000)]
+    frames = [
+        Wire.frame(Attach(name=name, handle=handle, role=True, source=Source(address=name), target=Target()))
+        for handle, name in enumerate(names)
+    ]
+    with TcpWire.begun(broker.url) as crowd, TcpWire.begun(broker.url, container="neighbour") as neighbour:
+        neighbour.attach("mine", role=not RECEIVER)
+        crowd.give(b"".join(frames))
+        for number in range(20):
+            neighbour.send(number, b"\x00\x53\x77\xa1\x01x")
+            neighbour.expect(Disposition)
+        assert [crowd.expect(Attach).name for _ in names] == names
+        crowd.give(b"".join(Wire.frame(Detach(handle=handle, closed=True)) for handle in range(1000)) + _CLOSE)
+        said = crowd.rest()
+        assert len([each for each in said if isinstance(each, Detach)]) == 1000
+        assert isinstance(said[-1], Close)
+    still_serves(broker)

@@ -63,6 +63,7 @@ _CLOSING: Final = frozenset(
         ConnectionState.CLOSE_SENT,
     }
 )
+_UNLIMITED: Final = 1 << 62
 _FAILED_TO_ESTABLISH: Final = "amqp:connection-establishment-failed"
 # Module names, since the access to an enumeration member costs as much as a call.
 _OPENED: Final = ConnectionState.OPENED
@@ -94,6 +95,7 @@ class Connection:
         "events",
         "fault",
         "is_ended",
+        "is_resting",
         "limits",
         "link_count",
         "links_by_name",
@@ -107,6 +109,8 @@ class Connection:
         "reopened",
         "role",
         "state",
+        "turn_cost",
+        "turn_cost_max",
     )
 
     def __init__(
@@ -132,6 +136,12 @@ class Connection:
         """Whether ConnectionClosed was appended: the owner writes the rest of the output and closes the transport."""
         self.fault: Error | None = None
         """The peer's fault that ended the connection; None without one."""
+        self.turn_cost = 0
+        """What the frames of this turn have cost, without the transfers: a flow 1, an attach LINK_FRAME_COST."""
+        self.turn_cost_max = _UNLIMITED
+        """The cost at which a turn ends. An owner that sets it makes an empty read while the connection rests."""
+        self.is_resting = False
+        """Whether input is held until the owner's next, empty read."""
         self._container_id = container_id
         self._sasl = sasl
         handshake: Handshake = ClientHandshake(None, None)

@@ -2,6 +2,8 @@
 
 Rule 1. No call raises: a fault ends the connection.
 Rule 2. While the question Authenticating or Opened is open, the input is held unread, up to `held_bytes_max`.
+Rule 3. When the frames of a read have used up the connection's turn, the rest of the input is held: the owner does not
+        read meanwhile, and continues the input by an empty read, in a later iteration of its event loop.
 """
 
 from __future__ import annotations
@@ -39,6 +41,13 @@ class InputStage:
         self.is_kept = False
         connection, reader = self._connection, self._reader
         limits = connection.limits
+        if connection.is_resting:
+            self._count(reader.hold(data))
+            if len(data):
+                return False
+            connection.is_resting = False
+            data = reader.release()
+        connection.turn_cost = 0
         if self.is_asking:
             held_bytes = reader.hold(data)
             self._count(held_bytes)
@@ -55,6 +64,9 @@ class InputStage:
                 and not self.is_asking
                 and not connection.is_ended
             ):
+                if connection.turn_cost >= connection.turn_cost_max:
+                    connection.is_resting = True
+                    break
                 frame = reader.frame(limits.frame_bytes_max)
                 if frame is None:
                     break

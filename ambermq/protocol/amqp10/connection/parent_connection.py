@@ -22,6 +22,10 @@ class ParentConnection(SessionConnection, Protocol):
     """ConnectionClosed was appended."""
     overlong: str
     """The name of our performative that is too long for the peer; empty without one."""
+    is_resting: bool
+    """Whether the input is held, because a turn is used up."""
+    turn_cost_max: int
+    """The maximum of `turn_cost`."""
     remote_open: Open | None
     """The peer's open; None before it arrives."""
 

@@ -22,6 +22,7 @@ SESSION_CODES: Final = frozenset(range(0x12, 0x17))
 
 def receive_plain(session: Session, code: int, data: Buffer, position: int, body: int, frame_end: int, end: int) -> int:
     """Pass a frame with a plain code, but no transfer, to its session; return the position after the taken frames."""
+    session.connection.turn_cost += 1
     if code == FLOW_CODE:
         fields = read_flow(data, body, frame_end)
         if fields is not None:

@@ -31,6 +31,8 @@ class SessionConnection(LinkConnection, Protocol):
 
     link_count: int
     """The number of links of all sessions."""
+    turn_cost: int
+    """What the frames of this turn have cost, without the transfers."""
     recogniser: Recogniser | None
     """The recogniser for the next read."""
 

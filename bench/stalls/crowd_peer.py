@@ -18,23 +18,21 @@ from ambermq.protocol.amqp10.performatives.classes import DeliveryState, Source,
 from ambermq.protocol.amqp10.session.session import Session
 from ambermq.protocol.amqp10.types.values import Described, Symbol
 
-__all__ = ["StallPeer"]
+__all__ = ["CrowdPeer"]
 
 _LIMITS: Final = ConnectionLimits(window_frames=65_536, idle_timeout_ms=0)
 _LINKS_PER_SESSION: Final = 1000
 _WAIT_SECONDS: Final = 300.0
 
 
-class StallPeer:
+class CrowdPeer:
     """One connection; a `with` block closes its socket without a goodbye."""
 
     def __init__(self, url: str, name: str) -> None:
         """Connect and begin a session."""
         place = urlsplit(url)
         self._socket = socket.create_connection((place.hostname, place.port), timeout=_WAIT_SECONDS)
-        self._connection = Connection(
-            ConnectionRole.CLIENT, _LIMITS, now_ms=0, container_id=name, sasl=SaslClient(None, None, "")
-        )
+        self._connection = Connection(ConnectionRole.CLIENT, _LIMITS, now_ms=0, container_id=name, sasl=SaslClient())
         self._connection.open("localhost")
         self.sessions: list[Session] = [self._connection.begin()]
         self._link_count = 0
@@ -91,7 +89,7 @@ class StallPeer:
     def settle(self, state: DeliveryState) -> None:
         """Settle all that was received, in as few dispositions as possible, and forget it."""
         for run in self.received:
-            run.link.session.settle(run.first_id, len(run.payloads), state)  # type: ignore[attr-defined]
+            run.link.session.settle(run.first_id, len(run.payloads), state)
         self.received.clear()
         session = self._connection.begin()
         self.wait(lambda: session.is_live)

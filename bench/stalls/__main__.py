@@ -1,6 +1,6 @@
-"""`python -m bench.measures.stalls`: the longest turn of the event loop during each request that can be made.
+"""`python -m bench.stalls`: the longest turn of the event loop during each request that can be made.
 
-One broker with the probe (stall_probe.py). The queue `held` has a backlog, and a sender and a receiver move 1,000
+One broker with the probe (turn_probe.py). The queue `held` has a backlog, and a sender and a receiver move 1,000
 messages a second on another queue all the time. One request after the other is made; each row of the table has the
 longest time between two turns of the loop until its answer, and the time that the request took.
 """
@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -26,8 +27,8 @@ from ambermq.tools.terminal.child_command import child_command
 from ambermq.tools.terminal.errors import ToolError
 from bench.brokers import AmberMQ
 from bench.load import Load, fill_queue, start_load
-from bench.measures.stall_peer import StallPeer
-from bench.measures.stall_probe import Stall, StallFile
+from bench.stalls.crowd_peer import CrowdPeer
+from bench.stalls.turn_probe import Stall, StallFile
 
 __all__ = ["Row", "measure_stalls"]
 
@@ -35,6 +36,9 @@ _BAR_MS: Final = 20.0
 _BODY_BYTES: Final = 100
 _HELD: Final = "held"
 _TIMEOUT_S: Final = 900.0
+_COMMAND_SECONDS: Final = 20.0
+_SCAN_SECONDS: Final = 5.0
+"""How long a scan is watched; one of the whole backlog takes minutes."""
 _KINDS: Final = ("queue", "muxer", "attachment", "subscription", "template", "snapshot", "vhost")
 
 
@@ -62,14 +66,18 @@ class _Stage:
         self._client = LinkClient.connect(BrokerUrl.parse(self.broker.url))
         return SnapshotManagement(self._client)
 
-    def peer(self) -> StallPeer:
+    def peer(self) -> CrowdPeer:
         """Return a new connection."""
-        return StallPeer(self.broker.url, f"peer-{next(self._names)}")
+        return CrowdPeer(self.broker.url, f"peer-{next(self._names)}")
 
     def ask(self, operation: str, kind: str, name: str = "", body: dict[str, Any] | None = None) -> None:
         """Make one request of management."""
         properties = {"name": name} if name else {}
         self.management.request(operation, f"org.ambermq.{kind}", properties, body, timeout_s=_TIMEOUT_S)
+
+    def ask_node(self, operation: str, name: str = "") -> None:
+        """Make one request about the node itself, or about a route."""
+        self.management.request(operation, "org.amqp.management", {"name": name} if name else {}, {})
 
     def page(self, kind: str) -> None:
         """Request the first page of a type."""
@@ -83,7 +91,13 @@ class _Stage:
     def run(self, *words: str) -> None:
         """Run a command beside the broker. Raises ToolError."""
         urls = os.environ | {"AMBERMQ_URL": self.broker.url, "AMBERMQ_DATA": str(self.broker.data)}
-        done = subprocess.run(child_command(*words), capture_output=True, text=True, check=False, env=urls)
+        command = child_command(*words)
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False, env=urls, timeout=_COMMAND_SECONDS
+            )
+        except subprocess.TimeoutExpired as late:
+            raise TimeoutError(f"ended after {_COMMAND_SECONDS:g} s") from late
         if done.returncode:
             raise ToolError(done.stderr.strip() or "failed", where=" ".join(words))
 
@@ -95,14 +109,14 @@ def _questions(stage: _Stage) -> Iterator[Step]:
     """Yield the requests that change nothing."""
     yield "nothing but the pinger", lambda: time.sleep(3)
     for kind in _KINDS:
-        yield f"QUERY {kind}", lambda kind=kind: stage.page(kind)
+        yield f"QUERY {kind}", partial(stage.page, kind)
     yield "READ queue", lambda: stage.ask("READ", "queue", _HELD)
     yield "READ muxer", lambda: stage.ask("READ", "muxer", "QUEUE")
-    yield "READ template", lambda: stage.ask("READ", "template", "durable")
+    yield "READ template", lambda: stage.ask("READ", "template", "normal")
     yield "READ vhost", lambda: stage.ask("READ", "vhost", "default")
     for operation in ("GET-TYPES", "GET-ATTRIBUTES", "GET-OPERATIONS", "GET-LIMITS"):
-        yield operation, lambda operation=operation: stage.management.request(operation, "org.amqp.management", {})
-    yield "ROUTE", lambda: stage.management.request("ROUTE", "org.amqp.management", {"name": _HELD}, {})
+        yield operation, partial(stage.ask_node, operation)
+    yield "ROUTE", partial(stage.ask_node, "ROUTE", _HELD)
 
 
 def _changes(stage: _Stage) -> Iterator[Step]:
@@ -124,10 +138,14 @@ def _links(stage: _Stage) -> Iterator[Step]:
     peer = stage.peer()
     count = min(60_000, stage.backlog // 2)
 
-    def receive(peer: StallPeer, number: int, **terms: Any) -> list[Any]:
+    def receive(peer: CrowdPeer, number: int, **terms: Any) -> list[Any]:
         links = peer.receivers(_HELD, credit=number, **terms)
         peer.collect(number)
         return links
+
+    def select(peer: CrowdPeer, selector: str) -> None:
+        peer.receivers(_HELD, credit=10, selector=selector)
+        time.sleep(_SCAN_SECONDS)
 
     def browse() -> None:
         with stage.peer() as browser:
@@ -146,25 +164,19 @@ def _links(stage: _Stage) -> Iterator[Step]:
     yield "receive beside an exclusion", lambda: receive(excluding, 1000)
     yield "detach", lambda: excluding.detach(links)
     selecting, taking = stage.peer(), stage.peer()
-    yield (
-        "selector that matches nothing",
-        lambda: (selecting.receivers(_HELD, credit=10, selector="never = 1"), time.sleep(5)),
-    )
+    yield "selector that matches nothing", lambda: select(selecting, "never = 1")
     yield "1,000 taken beside the selector", lambda: receive(taking, 1000)
     pattern = "%" + "a" * 2000 + "b%"
-    yield (
-        "LIKE with 2,000 letters",
-        lambda: (selecting.receivers(_HELD, credit=10, selector=f"p LIKE '{pattern}'"), time.sleep(3)),
-    )
+    yield "LIKE with 2,000 letters", lambda: select(selecting, f"p LIKE '{pattern}'")
     yield "selecting connection lost", selecting.__exit__
     taking.__exit__()
 
 
-def _exclude(peer: StallPeer) -> None:
+def _exclude(peer: CrowdPeer) -> None:
     run = peer.received.pop(0)
-    run.link.session.settle(run.first_id, 1, Modified(undeliverable_here=True))  # type: ignore[attr-defined]
+    run.link.session.settle(run.first_id, 1, Modified(undeliverable_here=True))
     if len(run.payloads) > 1:
-        run.link.session.settle(run.first_id + 1, len(run.payloads) - 1, Released())  # type: ignore[attr-defined]
+        run.link.session.settle(run.first_id + 1, len(run.payloads) - 1, Released())
     peer.collect(0)
 
 
@@ -221,7 +233,7 @@ def measure_stalls(
     """Yield a row for each request, as soon as it is measured."""
     file = directory / "stalls"
     stalls = StallFile(file)
-    command = (sys.executable, "-m", "bench.measures.stall_probe", str(file))
+    command = (sys.executable, "-m", "bench.stalls.turn_probe", str(file))
     broker = AmberMQ(directory / "data", command=command)
     broker.start()
     try:

@@ -1,4 +1,4 @@
-"""`python -m bench.measures.stall_probe FILE serve ...`: the command `ambermq` with a probe of its event loop's turns.
+"""`python -m bench.stalls.turn_probe FILE serve ...`: the command `ambermq` with a probe of its event loop's turns.
 
 The probe is a timer of a millisecond in the event loop. Each time it fires, it takes the time since the last time: wall
 time, less the millisecond that it waits on purpose, and CPU time of the loop's thread. The longest of both in a window
