@@ -90,7 +90,7 @@ class _Stage:
 
     def run(self, *words: str) -> None:
         """Run a command beside the broker. Raises ToolError."""
-        urls = os.environ | {"AMBERMQ_URL": self.broker.url, "AMBERMQ_DATA": str(self.broker.data)}
+        urls = os.environ | {"AMBERMQ_DATA": str(self.broker.data)}
         command = child_command(*words)
         try:
             done = subprocess.run(

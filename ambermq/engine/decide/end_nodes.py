@@ -27,6 +27,8 @@ __all__ = ["END_DECISIONS", "context_after", "end_links", "end_nodes", "end_node
 
 _ALL: Final = 1 << 62
 """A limit above any number of changes."""
+_PART_MAX: Final = 500
+"""The maximum changes of one part: the removal of an attachment or the end of a link costs as much as four messages."""
 
 
 def end_nodes(
@@ -42,10 +44,10 @@ def end_nodes(
     """Return the decision that ends those of `nodes` whose end has come; `state` is the state at the context's offset.
 
     `closed` are nodes whose creating link is gone; `deleted` are nodes to delete in any case. `then` are effects that
-    leave when all is done. A part has `changes_max` changes, by default as many as a tick takes. The rest is
-    Unfinished, the last effect.
+    leave when all is done. A part has `changes_max` changes, by default as many as a tick takes, and at most
+    _PART_MAX. The rest is Unfinished, the last effect.
     """
-    part = Teardown(state, context, changes_max or context.config.tick_changes_max)
+    part = Teardown(state, context, changes_max or min(context.config.tick_changes_max, _PART_MAX))
     pending = deque(dict.fromkeys(nodes))
     while pending:
         node = pending[0]
@@ -71,7 +73,7 @@ def end_nodes_at_start(state: State, context: DecisionContext) -> list[Event]:
 
 def end_links(links: EndLinks, context: DecisionContext) -> list[Effect]:
     """Return the effects that end links which are not in the state any more; beyond a tick the rest is Unfinished."""
-    changes_max = context.config.tick_changes_max
+    changes_max = min(context.config.tick_changes_max, _PART_MAX)
     consumers = links.consumers[:changes_max]
     producers = links.producers[: changes_max - len(consumers)]
     effects: list[Effect] = [ConsumerEnded(consumer, *links.why) for consumer in sorted(consumers)]

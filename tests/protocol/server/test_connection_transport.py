@@ -1,17 +1,24 @@
 """A socket's deadlines: moved by the time in which the broker stood still, and by no more."""
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pytest
 
+from ambermq.engine.loop.schedule import NEVER
 from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
 from ambermq.protocol.amqp10.framing.frame_reader import ReadBuffer
+from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER
 from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.amqp10.memory_budget import MemoryAccount, MemoryBudget
+from ambermq.protocol.amqp10.performatives.classes import Open
+from ambermq.protocol.amqp10.session.session import LINK_FRAME_COST
 from ambermq.protocol.server.connection_transport import ConnectionTransport
 from ambermq.protocol.server.limited_log import LimitedLog
 from ambermq.protocol.server_limits import ServerLimits
+from tests.protocol.peers import Wire
 
 HANDSHAKE_MS = 10_000
 STALL_MS = 60_000
@@ -105,3 +112,35 @@ def test_a_failed_allocation_ends_one_connection() -> None:
     socket.buffer_updated(8)
     assert transport.is_cut
     assert budget.held_bytes == 0
+
+
+def test_held_input_has_its_turns_in_later_iterations_of_the_event_loop() -> None:
+    """The peer is not read until it has had them all; each turn is a call of the event loop, and one tick has room."""
+    transport: Any = mock.Mock(is_closing=lambda: False)
+    socket = accepted(transport)
+    connection = socket.peer.connection
+    connection.receive(AMQP_HEADER + Wire.frame(Open(container_id="c")), 0)
+    connection.accept()
+    connection.turn_cost_max = 10 * LINK_FRAME_COST
+    connection.take_output()
+    frames = b"".join(Wire.frame(Wire.begin(), channel=channel) for channel in range(30))
+    soon: list[Callable[[], None]] = []
+    server: Any = socket._server
+    server.read_buffer, server.epoch_us, server.sockets = ReadBuffer(), 0, [socket.peer]
+    server.call_soon = soon.append
+    server.memory = SimpleNamespace(budget=MemoryBudget(1 << 20))
+    host: Any = mock.Mock()
+    host.gateway.touched = mock.MagicMock()
+    host.gateway.sources.ready, host.engine.log.is_congested = [], False
+    host.schedule.due = lambda _: NEVER
+    socket.host = host
+    server.read_buffer.get_buffer()[: len(frames)] = frames
+    socket.buffer_updated(len(frames))
+    counts = [len(connection.sessions())]
+    while soon:
+        assert (len(soon), transport.resume_reading.call_count) == (1, 0)
+        socket.resume_reading()
+        soon.pop()()
+        counts.append(len(connection.sessions()))
+    assert counts == [10, 20, 30]
+    transport.resume_reading.assert_called_once_with()

@@ -39,7 +39,7 @@ from ambermq.protocol.amqp10.memory_budget import MemoryAccount, MemoryBudget, m
 from ambermq.protocol.amqp10.performatives.base import Composite
 from ambermq.protocol.amqp10.performatives.classes import Close, Error, Open
 from ambermq.protocol.amqp10.session.frame_dispatch import SESSION_CODES, receive_decoded, receive_plain
-from ambermq.protocol.amqp10.session.session import Session
+from ambermq.protocol.amqp10.session.session import LINK_FRAME_COST, Session
 from ambermq.protocol.amqp10.session.session_connection import OutputSession
 from ambermq.protocol.amqp10.spec import MIN_MAX_FRAME_SIZE, AmqpCondition, ConnectionCondition
 from ambermq.protocol.amqp10.state_tables import CONNECTION_TABLE, ConnectionInput, ConnectionState, SessionState
@@ -445,6 +445,7 @@ class Connection:
             case Close():
                 self._receive_close(performative)
             case _:
+                self.turn_cost += LINK_FRAME_COST
                 self.advance(ConnectionInput.RECEIVE_FRAME)
                 if self.state is not ConnectionState.CLOSE_SENT:
                     self._channels.receive(performative, channel)
@@ -543,7 +544,7 @@ class Connection:
         self.is_ended = True
         self.overlong = ""
         self.output.drop_gated()
-        self._input.is_asking = False
+        self._input.is_asking = self.is_resting = False
         self.dirty.clear()
         self._channels.end()
         self.events.append(ConnectionClosed(error))

@@ -106,3 +106,16 @@ def test_a_close_behind_held_input_is_answered() -> None:
         server.receive(b"", 0)
     assert server.is_ended
     assert isinstance([performative for _, performative, _ in wire.read()][-1], Close)
+
+
+def test_sessions_have_a_turn_too() -> None:
+    """A begin and an end each cost as much as an attach."""
+    wire, server = resting()
+    frames = [Wire.frame(Wire.begin(), channel=channel) for channel in range(1, 31)]
+    server.receive(b"".join(frames), 0)
+    turns = 1
+    while server.is_resting:
+        server.receive(b"", 0)
+        turns += 1
+    assert turns == 3
+    assert len(wire.read()) == 30
