@@ -81,10 +81,9 @@ class CrowdPeer:
         session = self._connection.begin()
         self.wait(lambda: session.is_live)
 
-    def collect(self, count: int, seconds: float = _WAIT_SECONDS) -> None:
-        """Read until so many messages have come since the last call, or for so many seconds."""
-        until = self.received_count + count
-        self.wait(lambda: self.received_count >= until, seconds, is_required=False)
+    def collect(self, total: int, seconds: float = _WAIT_SECONDS) -> None:
+        """Read until `received_count` is `total`, or for so many seconds."""
+        self.wait(lambda: self.received_count >= total, seconds, is_required=False)
 
     def settle(self, state: DeliveryState) -> None:
         """Settle all that was received, in as few dispositions as possible, and forget it."""
