@@ -22,7 +22,7 @@ from uuid import UUID
 from zlib import crc32
 
 from ambermq.protocol.amqp10.errors import DecodeError
-from ambermq.protocol.amqp10.message.sections import Section, check_sections, read_descriptor, section_end
+from ambermq.protocol.amqp10.message.sections import Section, check_sections, is_footer, read_descriptor, section_end
 from ambermq.protocol.amqp10.types.decode import Buffer
 
 __all__ = ["IdPlace", "Outline", "message_id_hash", "read_outline"]
@@ -88,7 +88,10 @@ def read_outline(payload: Buffer) -> Outline:
         raise DecodeError("the message has no section")
     while position < end:
         previous = code
-        code, start = read_descriptor(payload, position, end, code)
+        if is_footer(payload, position):
+            code, start = Section.FOOTER, position + 3
+        else:
+            code, start = read_descriptor(payload, position, end, code)
         if code > Section.PROPERTIES:
             size_place = _last_size(payload, check_sections(payload, position, previous))
             return Outline(is_durable, 0, annotations, None, start, position, previous, *size_place)

@@ -10,6 +10,8 @@ Rule 3. The scanner reads only as far as its caller asks. Later bytes may be mis
 Rule 4. For any bytes the result is that of the codec, or a DecodeError if the codec raises one.
 Rule 5. `check_sections` reads to the end. It accepts structure: descriptors, outer types and sizes, not the contents
         of a section. So its time depends on the number of sections, not on the size of a body.
+Rule 6. `check_sections` accepts a footer before the body, too, in the short encoding: rhea writes it there. The scanner
+        reads no such message; other clients do.
 
 `SectionScanner` is for callers that read several sections or their values. publish_outline.py reads each published
 message once, with the functions of this module and without an object, for speed.
@@ -25,7 +27,15 @@ from ambermq.protocol.amqp10.spec import DESCRIPTORS, PRIMITIVES
 from ambermq.protocol.amqp10.types.decode import Buffer, decode
 from ambermq.protocol.amqp10.types.values import Symbol, ULong
 
-__all__ = ["BODY_SECTIONS_MAX", "Section", "SectionScanner", "check_sections", "read_descriptor", "section_end"]
+__all__ = [
+    "BODY_SECTIONS_MAX",
+    "Section",
+    "SectionScanner",
+    "check_sections",
+    "is_footer",
+    "read_descriptor",
+    "section_end",
+]
 
 BODY_SECTIONS_MAX: Final = 16_384
 """The bound of the sections of a published message: each costs up to a microsecond of the event loop."""
@@ -136,15 +146,28 @@ def check_sections(payload: Buffer, position: int, previous: int) -> int:
 
     Return the position of the value of the last one. Raises DecodeError if the structure is bad.
     """
-    end, start = len(payload), position
+    end, start, has_early_footer = len(payload), position, False
     for _ in range(BODY_SECTIONS_MAX):
         if position >= end:
-            return start
+            break
+        if not has_early_footer and previous < Section.DATA and is_footer(payload, position):
+            has_early_footer, start = True, position + 3
+            position = section_end(payload, start, end, Section.FOOTER)
+            continue
         previous, start = read_descriptor(payload, position, end, previous)
+        if has_early_footer and not Section.DATA <= previous < Section.FOOTER:
+            raise DecodeError(f"section 0x{previous:02x} at byte {position} cannot follow the footer")
         position = section_end(payload, start, end, previous)
     if position < end:
         raise DecodeError(f"the message has more than {BODY_SECTIONS_MAX} sections")
+    if has_early_footer and previous < Section.DATA:
+        raise DecodeError("the message has a footer and no body")
     return start
+
+
+def is_footer(payload: Buffer, position: int) -> bool:
+    """Return whether a footer in the short encoding begins at a position."""
+    return bool(payload[position : position + 3] == _FOOTER)
 
 
 def section_end(payload: Buffer, position: int, end: int, section: int) -> int:
@@ -230,6 +253,7 @@ _DESCRIBED: Final = (
 _CODES: Final[dict[int | str, int]] = {
     descriptor: code for symbol, code in _DESCRIBED for descriptor in (Symbol(symbol), code)
 }
+_FOOTER: Final = bytes((0, 0x53, Section.FOOTER))
 _BEFORE_BODY: Final = range(Section.HEADER, Section.DATA)
 
 # Section -> sections that may follow it; 0 is the beginning. Sections before the body occur once, in ascending order.

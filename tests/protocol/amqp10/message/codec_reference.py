@@ -101,14 +101,20 @@ def _message(payload: Buffer) -> Message:
 
 def _outline(payload: Buffer) -> tuple[bool, int, bool]:
     end, position, previous = len(payload), 0, 0
-    durable, id_hash, has_annotations = None, 0, False
+    durable, id_hash, has_annotations, has_early_footer = None, 0, False, False
     if not end:
         raise RefusedError
     while position < end:
         if payload[position]:
             raise RefusedError
+        if payload[position : position + 3] == b"\0\x53\x78" and previous < 0x75 and not has_early_footer:
+            has_early_footer = True
+            position = _value_end(payload, position + 3, end, _CONSTRUCTORS[0x78])
+            continue
         descriptor, start = decode(payload, position + 1, end)
         previous = _code(descriptor, previous)
+        if has_early_footer and previous not in _BODIES:
+            raise RefusedError
         if previous > 0x73:
             position = _value_end(payload, start, end, _CONSTRUCTORS[previous])
             continue
@@ -121,6 +127,8 @@ def _outline(payload: Buffer) -> tuple[bool, int, bool]:
                 raise RefusedError
         has_annotations |= previous == 0x71
         position = stop
+    if has_early_footer and previous < 0x75:
+        raise RefusedError
     return bool(durable), id_hash, has_annotations
 
 

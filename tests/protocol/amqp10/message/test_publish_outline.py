@@ -236,6 +236,9 @@ MALFORMED = {
     "data and a sequence": "005375a00000537645",
     "a footer without a body": "005370450053 78c10100",
     "two footers": "005375a000005378c10100005378c10100",
+    "a footer before the body and one behind it": "005378c10100005375a000005378c10100",
+    "a footer before the properties": "005378c1010000537345005375a000",
+    "a footer between two bodies": "005375a000005378c10100005375a000",
     "two headers": "00537045 00537045 005375a000",
     "application properties before the properties": "005374c10100 00537345 005375a000",
     "an unknown section": "005379a000",
@@ -303,3 +306,9 @@ def test_what_is_no_message(payload: bytes) -> None:
     """Bytes that do not begin with sections are a DecodeError."""
     with pytest.raises(DecodeError):
         read_outline(payload)
+
+
+@pytest.mark.parametrize("head", ["", "00537045", "0053704500537345", "00537345005374c10100"])
+def test_a_footer_before_the_body_is_accepted(head: str) -> None:
+    """The client rhea writes it there, and other clients read it."""
+    read_outline(bytes.fromhex(head + "005378c10100" + "005375a000" + "005375a000"))
