@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -44,6 +45,8 @@ def no_module_has_two_names() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def spark() -> "Iterator[SparkSession]":
     """The session of all tests that need Spark: it takes long to start, and memory. Tasks are tried twice."""
+    # Spark's workers do not import from the working directory, and tests send functions of this package to them.
+    os.environ["PYTHONPATH"] = str(Path(__file__).parent.parent)
     opened = open_session("local[2,2]", java_options=STARTS_SOON)
     try:
         session = opened.__enter__()

@@ -565,7 +565,7 @@ class Log:
             raise self._set_failure("write", repeated) from repeated
 
     def _allocate_spare(self, spare: Spare) -> None:
-        """Give the spare back to the housekeeping for its allocation, since the active segment is half full."""
+        """Return the spare to the housekeeping for its allocation, since the active segment is half full."""
         if self._housekeeper.may_allocate(spare.size):
             self._spare = None
             self._housekeeper.allocate_spare(spare)

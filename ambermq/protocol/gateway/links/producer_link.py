@@ -188,7 +188,7 @@ class ProducerLink:
             self.link.tell_blocked(reason)
 
     def _tell_queue_full(self, *, is_full: bool) -> None:
-        """Tell the peer that its queue is full, or is not any more."""
+        """Report to the peer that its queue is full, or is not any more."""
         gateway = self.peer.gateway
         if is_full and not self._blocked:
             gateway.queue_full_blocks += 1
