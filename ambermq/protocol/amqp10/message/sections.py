@@ -11,7 +11,7 @@ Rule 4. For any bytes the result is that of the codec, or a DecodeError if the c
 Rule 5. `check_sections` reads to the end. It accepts structure: descriptors, outer types and sizes, not the contents
         of a section. So its time depends on the number of sections, not on the size of a body.
 Rule 6. `check_sections` accepts a footer before the body, too, in the short encoding: rhea writes it there. The scanner
-        reads no such message; other clients do.
+        finds the sections before that footer, and refuses the body behind it.
 
 `SectionScanner` is for callers that read several sections or their values. publish_outline.py reads each published
 message once, with the functions of this module and without an object, for speed.
@@ -94,9 +94,13 @@ class SectionScanner:
         self._previous, self.position = code, stop
         return stop
 
+    def _head_code(self) -> int:
+        """Return the code of the next section; 0 at the end, and at a footer, which no section before a body follows."""
+        return 0 if is_footer(self.payload, self.position) else self.next_code()
+
     def bare_start(self) -> int:
         """Return the position of the bare message; the size of the message if there is none."""
-        while self._previous < Section.PROPERTIES and 0 < self.next_code() < Section.PROPERTIES:
+        while self._previous < Section.PROPERTIES and 0 < self._head_code() < Section.PROPERTIES:
             self.skip()
         return self._bare_start
 
@@ -108,7 +112,7 @@ class SectionScanner:
 
     def span(self, code: int) -> tuple[int, int] | None:
         """Return start and end of a section before the body, with its descriptor; None without such a section."""
-        while self._previous < code and 0 < self.next_code() <= code:
+        while self._previous < code and 0 < self._head_code() <= code:
             self.skip()
         return self._spans.get(code)
 

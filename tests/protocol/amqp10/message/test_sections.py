@@ -199,3 +199,14 @@ def test_annotation_keys() -> None:
     annotations = {"a": 1, Symbol("b"): 2, ULong(3): 3}
     found = decode_message(with_header(bytes.fromhex(VALUE), delivery_count=0, annotations=annotations))
     assert [Symbol, Symbol, ULong] == [type(key) for key in found.message_annotations]
+
+
+@pytest.mark.parametrize("head", ["", "00537045", "00537045005372c10100"])
+def test_a_footer_before_the_body_hides_no_section_before_it(head: str) -> None:
+    """A redelivery gets its header, and a selector finds no properties instead of an error."""
+    payload = bytes.fromhex(head + "005378c10100005375a000")
+    scanner = SectionScanner(payload)
+    assert scanner.bare_start() == len(head) // 2
+    assert scanner.value(Section.APPLICATION_PROPERTIES) is None
+    again = SectionScanner(with_header(payload, delivery_count=2))
+    assert again.value(Section.HEADER).delivery_count == 2
