@@ -95,7 +95,7 @@ class SectionScanner:
         return stop
 
     def _head_code(self) -> int:
-        """Return the code of the next section; 0 at the end, and at a footer, which no section before a body follows."""
+        """Return the code of the next section; 0 at the end, and at a footer: no section of the head follows it."""
         return 0 if is_footer(self.payload, self.position) else self.next_code()
 
     def bare_start(self) -> int:
