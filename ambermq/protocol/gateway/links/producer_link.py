@@ -182,8 +182,11 @@ class ProducerLink:
             self.top_up()
 
     def tell_blocked(self, reason: str) -> None:
-        """Report to the peer why it is held back; an empty reason says that this is over."""
-        if reason != self._blocked:
+        """Report to the peer why it is held back; an empty reason says that this is over.
+
+        Before the attach is answered nothing can be told: the answer is followed by the reason of that time.
+        """
+        if self.producer and reason != self._blocked:
             self._blocked = reason
             self.link.tell_blocked(reason)
 

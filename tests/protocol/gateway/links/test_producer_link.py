@@ -192,3 +192,19 @@ def test_a_message_format_is_refused() -> None:
     link: Any = None
     with pytest.raises(LinkFault, match="message-format 0x1"):
         producing([]).publish(TransferRun(link, 0, [b""], settled=False, message_format=1))
+
+
+def test_a_reason_that_comes_before_the_answer_is_told_after_it() -> None:
+    """A link whose attach waits for the disk hears why it is held back, once it is attached."""
+    told: list[str] = []
+    peer: Any = SimpleNamespace(gateway=SimpleNamespace(blocked="disk"))
+    receiver: Any = SimpleNamespace(tell_blocked=told.append)
+    terms: Any = None
+    link = ProducerLink(peer, receiver, ServerLimits(), terms)
+    link.tell_blocked("disk")
+    assert told == []
+    link.producer = 7
+    link.tell_blocked("disk")
+    link.tell_blocked("disk")
+    link.tell_blocked("")
+    assert told == ["disk", ""]
