@@ -27,7 +27,7 @@ UPWARD: Final = {
     "ambermq/protocol/server_limits.py": ("ambermq.protocol.server.server", "protocol: layers"),
     "ambermq/protocol/amqp10/errors.py": ("ambermq.protocol.amqp10.link.link", "amqp10: layers"),
     "ambermq/protocol/gateway/container_ids.py": ("ambermq.protocol.gateway.gateway", "gateway: layers"),
-    "ambermq/tools/terminal/sizes.py": ("ambermq.tools.client.publisher", "tools: layers"),
+    "ambermq/tools/terminal/sizes.py": ("ambermq.tools.messages.publisher", "tools: layers"),
     "ambermq/tools/wiring/rows.py": ("ambermq.tools.wiring.client", NO_CYCLES),
     "ambermq/tools/cli.py": ("bench.load", "bench above the package"),
     "bench/interpreter.py": ("bench.report", "bench: layers"),

@@ -19,7 +19,7 @@ _COMMANDS: Final = {
         "Attach MEMBER, a queue or muxer:NAME, to MUXER.",
     ),
     "bench": (
-        "ambermq.tools.client.bench_command:bench",
+        "ambermq.tools.messages.bench_command:bench",
         "Measure throughput, latency and the broker's CPU time.",
     ),
     "detach": (
@@ -37,7 +37,7 @@ _COMMANDS: Final = {
         "List, show, browse, declare, update, delete and purge queues.",
     ),
     "receive": (
-        "ambermq.tools.client.receive_command:receive",
+        "ambermq.tools.messages.receive_command:receive",
         "Receive messages from ADDRESS and print them, one a line.",
     ),
     "route": (
@@ -45,7 +45,7 @@ _COMMANDS: Final = {
         "Show where a message to ADDRESS would go, and why.",
     ),
     "send": (
-        "ambermq.tools.client.send_command:send",
+        "ambermq.tools.messages.send_command:send",
         "Send messages to ADDRESS and wait until they are accepted.",
     ),
     "serve": ("ambermq.tools.broker.serve:serve", "Run the broker on the directory DIR until SIGTERM or SIGINT."),

@@ -29,10 +29,10 @@ from ambermq.tools import cli
 from ambermq.tools.broker.child_broker import ChildBroker
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
-from ambermq.tools.client.publisher import Publisher
-from ambermq.tools.client.subscriber import Subscriber
 from ambermq.tools.history.event_text import type_of
 from ambermq.tools.history.log_commands import segment_rows
+from ambermq.tools.messages.publisher import Publisher
+from ambermq.tools.messages.subscriber import Subscriber
 from ambermq.tools.terminal.errors import ConnectionBroke, ToolError, translated
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.output import print_line, print_rows

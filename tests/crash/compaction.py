@@ -30,9 +30,9 @@ from ambermq.protocol.amqp10.performatives.classes import Header
 from ambermq.tools.broker.child_broker import ChildBroker
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
-from ambermq.tools.client.publisher import Publisher
-from ambermq.tools.client.subscriber import Subscriber
 from ambermq.tools.compaction.local_runner import LocalRunner
+from ambermq.tools.messages.publisher import Publisher
+from ambermq.tools.messages.subscriber import Subscriber
 from tests.crash.campaign import drain
 from tests.crash.compaction_child import compact_once
 from tests.crash.pair import Pair

@@ -34,7 +34,7 @@ from ambermq.tools.backup.verify import verify_backup
 from ambermq.tools.broker.child_broker import ChildBroker
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
-from ambermq.tools.client.publisher import Publisher
+from ambermq.tools.messages.publisher import Publisher
 from tests.crash.campaign import drain
 from tests.crash.pair import Pair
 

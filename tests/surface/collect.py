@@ -72,13 +72,13 @@ from ambermq.snapshot.block_file import BlockKind
 from ambermq.tools.backup.format import SNAPSHOT_PART, TABLE_NAME, Table, segment_part_name
 from ambermq.tools.backup.format import VERSION as BACKUP_VERSION
 from ambermq.tools.cli import main
-from ambermq.tools.client.message_text import MessageDraft
 from ambermq.tools.config.attachment_options import ARGUMENT_KEYS
 from ambermq.tools.config.settings import Settings
 from ambermq.tools.config.template_settings import TEMPLATE_KEYS
 from ambermq.tools.dataset.archive_reader import Archive
 from ambermq.tools.dataset.parquet_files import NO_QUEUE
 from ambermq.tools.dataset.schema import CONTENT_COLUMNS, EVENT_COLUMNS, MESSAGE_COLUMNS, UNREADABLE
+from ambermq.tools.messages.message_text import MessageDraft
 from ambermq.tools.spark.data_source import _CHOICES, OPTION_NAMES, EventSource
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.wiring.document import _KEYS as WIRING_KEYS

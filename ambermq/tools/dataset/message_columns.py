@@ -13,8 +13,8 @@ import msgspec
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.message.message import Data, Message, decode_message
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties
-from ambermq.tools.client.message_ids import id_text, message_id_of
-from ambermq.tools.client.message_text import plain
+from ambermq.tools.messages.message_ids import id_text, message_id_of
+from ambermq.tools.messages.message_text import plain
 
 __all__ = ["CONTENTS", "content_of", "id_of"]
 

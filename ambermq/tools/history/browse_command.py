@@ -23,8 +23,8 @@ from ambermq.log.read.body_store import DAMAGED
 from ambermq.protocol.amqp10.types.decode import decode
 from ambermq.protocol.gateway.links.consumer_link import redelivered
 from ambermq.tools.client.broker_option import broker_options
-from ambermq.tools.client.message_preview import message_facts, one_line, pairs_text
-from ambermq.tools.client.message_text import plain, presented
+from ambermq.tools.messages.message_preview import message_facts, one_line, pairs_text
+from ambermq.tools.messages.message_text import plain, presented
 from ambermq.tools.past.moment_option import at_option
 from ambermq.tools.past.past_access import offset_of, opened_past, state_of
 from ambermq.tools.past.queue_rows import queue_of

@@ -19,8 +19,8 @@ from ambermq.log.read.search import Search
 from ambermq.protocol.amqp10.message.publish_outline import message_id_hash
 from ambermq.protocol.gateway.links.routing_fields import RoutingFields
 from ambermq.tools.client.broker_option import data_option
-from ambermq.tools.client.message_ids import MessageId, id_text, message_id_of, possible_ids
 from ambermq.tools.history.message_story import COLUMNS, place_lines, place_values, story_rows
+from ambermq.tools.messages.message_ids import MessageId, id_text, message_id_of, possible_ids
 from ambermq.tools.past.moment_option import parse_offset
 from ambermq.tools.past.past_access import opened_past
 from ambermq.tools.terminal.errors import ToolError

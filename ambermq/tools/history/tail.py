@@ -20,8 +20,8 @@ from ambermq.engine.model.state import EMPTY_STATE
 from ambermq.engine.records.event_fields import next_after
 from ambermq.protocol.amqp10.message.publish_outline import message_id_hash
 from ambermq.tools.client.broker_option import data_option
-from ambermq.tools.client.message_ids import message_id_of, possible_ids
 from ambermq.tools.history.event_text import EVENT_TYPES, Line, event_line, type_of
+from ambermq.tools.messages.message_ids import message_id_of, possible_ids
 from ambermq.tools.past.background_storage import storage_of
 from ambermq.tools.past.id_names import IdNames
 from ambermq.tools.past.moment_option import parse_offset

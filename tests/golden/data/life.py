@@ -32,7 +32,7 @@ from ambermq.protocol.amqp10.performatives.classes import Header, Properties
 from ambermq.tools.broker.child_broker import ChildBroker
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
-from ambermq.tools.client.publisher import Publisher
+from ambermq.tools.messages.publisher import Publisher
 from ambermq.tools.terminal.errors import ConnectionBroke
 from tests.golden.data.observation import command, vhost_path
 from tests.interop.proton_options import NO_LOCAL, Capable, Dynamic

@@ -1,1 +1,1 @@
-"""Tests of ambermq/tools/client: the client and the commands send, receive and bench."""
+"""Tests of ambermq/tools/client: the client, and the options and URLs of the commands that use it."""

@@ -12,7 +12,7 @@ from ambermq.tools.broker.child_broker import ChildBroker
 from ambermq.tools.client import link_client
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
-from ambermq.tools.client.subscriber import Subscriber
+from ambermq.tools.messages.subscriber import Subscriber
 from ambermq.tools.terminal.errors import ConnectionBroke, ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 

@@ -5,8 +5,8 @@ import pytest
 from ambermq.protocol.amqp10.message.message import AmqpSequence, AmqpValue, Data, Message
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties
 from ambermq.protocol.amqp10.types.values import Symbol, UByte, ULong
-from ambermq.tools.client.message_ids import MessageId
 from ambermq.tools.dataset.message_columns import CONTENTS, content_of, id_of
+from ambermq.tools.messages.message_ids import MessageId
 
 _NAMES = tuple(CONTENTS)
 

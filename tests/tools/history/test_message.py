@@ -33,7 +33,7 @@ from ambermq.protocol.amqp10.message.publish_outline import message_id_hash
 from ambermq.protocol.amqp10.performatives.classes import Properties
 from ambermq.protocol.amqp10.types.values import ULong
 from ambermq.protocol.gateway.links.routing_fields import RoutingFields
-from ambermq.tools.client.message_ids import MessageId
+from ambermq.tools.messages.message_ids import MessageId
 from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.tools.conftest import Run
 

@@ -10,7 +10,7 @@ import pytest
 from ambermq.engine.events import Published
 from ambermq.engine.history.past import open_past
 from ambermq.tools.broker.child_broker import ChildBroker
-from ambermq.tools.client.message_preview import message_facts, one_line
+from ambermq.tools.messages.message_preview import message_facts, one_line
 from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.tools.conftest import Run, write_all
 

@@ -16,8 +16,8 @@ from ambermq.protocol.amqp10.limits import UINT_MAX
 from ambermq.tools.client.broker_option import broker_options, broker_url
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
-from ambermq.tools.client.message_text import MessageDraft, draft_bytes, read_draft, with_properties
-from ambermq.tools.client.publisher import Publisher
+from ambermq.tools.messages.message_text import MessageDraft, draft_bytes, read_draft, with_properties
+from ambermq.tools.messages.publisher import Publisher
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.number_range import NumberRange

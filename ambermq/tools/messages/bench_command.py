@@ -13,7 +13,7 @@ from ambermq.protocol.amqp10.limits import UINT_MAX
 from ambermq.tools.client.broker_option import broker_of_directory, broker_options, broker_url
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
-from ambermq.tools.client.load_generator import BODY_BYTES_MIN, Load, Timings
+from ambermq.tools.messages.load_generator import BODY_BYTES_MIN, Load, Timings
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.number_range import NumberRange

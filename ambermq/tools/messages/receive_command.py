@@ -7,8 +7,8 @@ import click
 from ambermq.tools.client.broker_option import broker_options, broker_url
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
-from ambermq.tools.client.message_text import presented, printed_text
-from ambermq.tools.client.subscriber import OUTCOMES, Subscriber
+from ambermq.tools.messages.message_text import presented, printed_text
+from ambermq.tools.messages.subscriber import OUTCOMES, Subscriber
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.number_range import NumberRange

@@ -15,7 +15,7 @@ from ambermq.protocol.amqp10.message.message import Message
 from ambermq.protocol.amqp10.message.sections import Section, SectionScanner
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties
 from ambermq.protocol.amqp10.types.values import Map
-from ambermq.tools.client.message_text import body_text, plain, read_message
+from ambermq.tools.messages.message_text import body_text, plain, read_message
 from ambermq.tools.terminal.output import printable
 
 __all__ = ["PREVIEW_MAX", "message_facts", "one_line", "pairs_text"]

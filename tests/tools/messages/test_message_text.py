@@ -13,9 +13,10 @@ from ambermq.protocol.amqp10.message.message import AmqpSequence, AmqpValue, Dat
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties
 from ambermq.protocol.amqp10.types.decode import Limits
 from ambermq.protocol.amqp10.types.values import Array, Described, Float, Symbol, Timestamp, UInt, ULong
-from ambermq.tools.client.message_ids import message_id_of
-from ambermq.tools.client.message_preview import message_facts, pairs_text
-from ambermq.tools.client.message_text import (
+from ambermq.tools.dataset.message_columns import CONTENTS, content_of
+from ambermq.tools.messages.message_ids import message_id_of
+from ambermq.tools.messages.message_preview import message_facts, pairs_text
+from ambermq.tools.messages.message_text import (
     MessageDraft,
     body_text,
     draft_bytes,
@@ -27,7 +28,6 @@ from ambermq.tools.client.message_text import (
     read_message,
     with_properties,
 )
-from ambermq.tools.dataset.message_columns import CONTENTS, content_of
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.protocol.amqp_messages import messages

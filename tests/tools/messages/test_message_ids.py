@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ambermq.protocol.amqp10.message.message import Data, Message
 from ambermq.protocol.amqp10.performatives.classes import Properties
 from ambermq.protocol.amqp10.types.values import ULong
-from ambermq.tools.client.message_ids import MessageId, id_text, message_id_of, possible_ids
+from ambermq.tools.messages.message_ids import MessageId, id_text, message_id_of, possible_ids
 
 _IDS = st.one_of(
     st.text(max_size=20), st.integers(0, (1 << 64) - 1).map(ULong), st.uuids(), st.binary(min_size=1, max_size=20)

@@ -6,7 +6,7 @@ from ambermq.tools.broker.child_broker import ChildBroker
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import Management
-from ambermq.tools.client.publisher import Publisher
+from ambermq.tools.messages.publisher import Publisher
 from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.tools.conftest import Run
 

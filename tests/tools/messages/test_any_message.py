@@ -15,12 +15,12 @@ from ambermq.protocol.amqp10.types.values import Array, Char, Described, Map, Sy
 from ambermq.tools.broker.child_broker import ChildBroker
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
-from ambermq.tools.client.message_text import presented
-from ambermq.tools.client.publisher import Publisher
-from ambermq.tools.client.subscriber import Subscriber
+from ambermq.tools.messages.message_text import presented
+from ambermq.tools.messages.publisher import Publisher
+from ambermq.tools.messages.subscriber import Subscriber
 from ambermq.tools.terminal.exit_codes import ExitCode
-from tests.tools.client.test_message_text import POISON
 from tests.tools.conftest import Run, write_all
+from tests.tools.messages.test_message_text import POISON
 
 ACCEPTED = {name: payload for name, payload in POISON.items() if name not in {"no bytes", "nonsense"}}
 """Poison that the broker stores: its structure is good."""
