@@ -49,7 +49,7 @@ lint: $(DEV) ## style, types, layers and links alone
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.docs.links
 
-bench: $(DEV) ## measures the broker, and RabbitMQ too if it is installed
+bench: $(DEV) ## measures the broker, Artemis and RabbitMQ where they can run
 	$(BIN)/python -m bench
 
 crash: $(DEV) ## kills brokers under load, and checks every promise; SEED=N repeats a run

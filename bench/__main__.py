@@ -1,4 +1,4 @@
-"""`python -m bench`: measure AmberMQ and RabbitMQ in one run with the same client."""
+"""`python -m bench`: measure AmberMQ, Artemis and RabbitMQ in one run with the same client."""
 
 import argparse
 import resource

@@ -17,7 +17,7 @@ from typing import Final
 
 import psutil  # type: ignore[import-untyped]  # its types are a package of their own
 
-from bench.brokers import Broker
+from bench.brokers.broker import Broker
 from bench.client.counter_file import CounterFile, Phase, Slot
 from bench.client.shapes import SHAPES
 
@@ -55,6 +55,8 @@ class Load:
     """Messages a second, 0 for the maximum."""
     window: int = 1000
     """Unsettled messages of a sender, and the credit of a receiver."""
+    burst_bytes: int = 192 << 10
+    """The maximum bytes of bodies that a sender writes at once; at least four messages."""
     backlog: int = 20_000
     """The maximum of waiting messages in all queues: the senders pause, so memory and disk stay bounded."""
     shape: str = ""
@@ -63,11 +65,17 @@ class Load:
 
 LOADS: Final = {
     "paced": Load(1024, rate=1000),
+    "paced-100": Load(1024, rate=100),
+    "paced-5k": Load(1024, rate=5000),
+    "paced-20k": Load(1024, rate=20_000),
+    "slow-200": Load(1024, rate=1000, connections=200),
     "one-100": Load(100),
     "one-1k": Load(1024),
+    "one-1k-4m": Load(1024, window=16_000, burst_bytes=4 << 20),
     # At most 128 MiB wait in the queue; with a window below 1,000 RabbitMQ is slower by a fifth.
     "one-64k": Load(64 * 1024, backlog=2_000),
     "ten-1k": Load(1024, connections=10),
+    "hundred-100": Load(100, connections=100),
     **{f"{client}-100": Load(100, shape=client) for client in SHAPES},
 }
 """The loads by the names of their scenarios."""
@@ -198,6 +206,7 @@ def _options(broker: Broker, queue: str, counters: CounterFile, load: Load) -> l
         "--window": load.window,
         "--backlog": load.backlog,
         "--rate": load.rate,
+        "--batch-bytes": load.burst_bytes,
     }
     options = [
         "--url",

@@ -5,7 +5,7 @@ difference of five per cent. Here every side has its own broker, sender and rece
 only one side gets load in a window, and the order changes each turn. The sum of a side's windows is compared with that
 of the first side.
 
-A side is `rabbitmq`, or the directory of a checkout with options after commas: `.`, `../before`,
+A side is `artemis`, `rabbitmq`, or the directory of a checkout with options after commas: `.`, `../before`,
 `.,engine.lazy_write_ms=20`, `.,python=/usr/bin/python3`. TABLE.KEY=VALUE goes into the broker's configuration file.
 python= is the interpreter of the broker; it must have the packages.
 """
@@ -17,7 +17,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,12 +26,16 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from bench.brokers import AmberMQ, Broker, BrokerFailed, RabbitMQ, command_module
+from bench.brokers.ambermq import AmberMQ, command_module
+from bench.brokers.artemis import Artemis
+from bench.brokers.broker import Broker, BrokerFailed
+from bench.brokers.rabbitmq import RabbitMQ
 from bench.client.counter_file import Phase
 from bench.load import LOADS, LoadFailed, Running, start_load
 
 __all__ = ["Side", "main"]
 
+_PEERS: Final[dict[str, Callable[[Path], Broker]]] = {Artemis.name: Artemis, RabbitMQ.name: RabbitMQ}
 _SETTLE_SECONDS: Final = 0.03
 """The time after each window in which its last messages are delivered; they count for the window."""
 
@@ -42,7 +46,7 @@ class Side:
 
     word: str
     tree: Path | None
-    """The checkout; None for RabbitMQ."""
+    """The checkout; None for a peer."""
     python: str
     config: str
     """The content of its configuration file."""
@@ -50,7 +54,7 @@ class Side:
     @classmethod
     def parse(cls, word: str) -> "Side":
         """Return the side of an argument. Raises ArgumentTypeError."""
-        if word == RabbitMQ.name:
+        if word in _PEERS:
             return cls(word, None, "", "")
         directory, *options = word.split(",")
         tree, python, lines = Path(directory).resolve(), sys.executable, []
@@ -70,7 +74,7 @@ class Side:
     def broker(self, place: Path) -> Broker:
         """Return the broker before its start, with its files at and beside a path."""
         if self.tree is None:
-            return RabbitMQ(place)
+            return _PEERS[self.word](place)
         config = place.with_suffix(".toml")
         config.write_text(self.config)
         options = ("--config", str(config))
@@ -126,7 +130,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bench.paired", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("side", nargs="+", type=Side.parse, help="rabbitmq, or DIRECTORY[,OPTION]...")
+    parser.add_argument("side", nargs="+", type=Side.parse, help="artemis, rabbitmq, or DIRECTORY[,OPTION]...")
     parser.add_argument("--load", choices=LOADS, default="paced", help="a scenario of `python -m bench`")
     parser.add_argument("--turns", type=int, default=40, help="number of windows for each side")
     parser.add_argument("--window", type=float, default=0.5, help="seconds of a window")

@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass
 from rich.console import Console
 from rich.table import Table
 
-from bench.brokers import AmberMQ, RabbitMQ
+from bench.brokers.ambermq import AmberMQ
+from bench.brokers.artemis import Artemis
+from bench.brokers.rabbitmq import RabbitMQ
 from bench.interpreter import describe_interpreter
 from bench.rounds import Outcome
 from bench.scenarios import Bar, Metric
@@ -17,15 +19,16 @@ __all__ = ["Row", "print_json", "print_table", "rows"]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure of AmberMQ and of the peer."""
+    """One figure of AmberMQ and of its peers."""
 
     scenario: str
     metric: str
     unit: str
     ambermq: float | None
+    artemis: float | None
     rabbitmq: float | None
     ratio: float | None
-    """The figure of AmberMQ divided by the peer's."""
+    """The figure of AmberMQ divided by that of Artemis, the peer of the goals."""
     bar: str
     """The goal as text; empty if there is none."""
     verdict: str
@@ -35,29 +38,31 @@ class Row:
 def rows(outcome: Outcome) -> Iterator[Row]:
     """Yield a row for every metric of a scenario."""
     ours = outcome.figures.get(AmberMQ.name, {})
-    peers = outcome.figures.get(RabbitMQ.name, {})
+    peers = outcome.figures.get(Artemis.name, {})
+    others = outcome.figures.get(RabbitMQ.name, {})
     for metric in outcome.scenario.metrics:
-        ambermq, rabbitmq = ours.get(metric.name), peers.get(metric.name)
-        ratio = ambermq / rabbitmq if ambermq is not None and rabbitmq else None
+        ambermq, artemis = ours.get(metric.name), peers.get(metric.name)
+        ratio = ambermq / artemis if ambermq is not None and artemis else None
         yield Row(
             outcome.scenario.title,
             metric.title,
             metric.unit,
             ambermq,
-            rabbitmq,
+            artemis,
+            others.get(metric.name),
             ratio,
             _goal(metric),
-            _verdict(metric.bar, ambermq, rabbitmq),
+            _verdict(metric.bar, ambermq, artemis),
         )
 
 
 def print_table(outcomes: list[Outcome], console: Console) -> None:
     """Print the figures and the failures as a table."""
-    table = Table("scenario", "measure", "ambermq", "rabbitmq", "ratio", "bar", "verdict")
+    table = Table("scenario", "measure", "ambermq", "artemis", "rabbitmq", "ratio", "bar", "verdict")
     for outcome in outcomes:
         title = outcome.scenario.title
         for row in rows(outcome):
-            figures = (_figure(row.ambermq), _figure(row.rabbitmq), _figure(row.ratio))
+            figures = tuple(map(_figure, (row.ambermq, row.artemis, row.rabbitmq, row.ratio)))
             table.add_row(title, f"{row.metric}, {row.unit}", *figures, row.bar, row.verdict)
             title = ""
         table.add_section()
@@ -83,7 +88,7 @@ def _goal(metric: Metric) -> str:
     bar = metric.bar
     if bar is None:
         return ""
-    number = f"{bar.goal:g} x rabbitmq" if bar.relative else f"{bar.goal:g} {metric.unit}"
+    number = f"{bar.goal:g} x artemis" if bar.relative else f"{bar.goal:g} {metric.unit}"
     return f"{'at most' if bar.at_most else 'at least'} {number}"
 
 

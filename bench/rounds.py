@@ -9,7 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from bench.brokers import AmberMQ, Broker, BrokerFailed, RabbitMQ
+from bench.brokers.ambermq import AmberMQ
+from bench.brokers.artemis import Artemis
+from bench.brokers.broker import Broker, BrokerFailed
+from bench.brokers.rabbitmq import RabbitMQ
 from bench.load import LoadFailed, Window
 from bench.scenarios import Scenario
 
@@ -50,7 +53,7 @@ class BrokerPool:
             return {AmberMQ.name: self._new}
         kinds: dict[str, Callable[[Path], Broker]] = {AmberMQ.name: AmberMQ}
         if self.with_peer:
-            kinds[RabbitMQ.name] = RabbitMQ
+            kinds |= {Artemis.name: Artemis, RabbitMQ.name: RabbitMQ}
         return {name: partial(self._shared, name, kind) for name, kind in kinds.items()}
 
     def _new(self) -> Broker:

@@ -51,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--connections", type=int, default=1)
     parser.add_argument("--body-bytes", type=int, default=100)
     parser.add_argument("--window", type=int, default=1000, help="unsettled messages of a sender, credit of a receiver")
-    parser.add_argument("--batch-bytes", type=int, default=1 << 15, help="bodies in one write of a sender")
+    parser.add_argument("--batch-bytes", type=int, default=192 << 10, help="bodies in one write of a sender")
     parser.add_argument("--backlog", type=int, default=0, help="maximum of waiting messages in all queues, 0: none")
     parser.add_argument("--count", type=int, default=0, help="number of messages, 0: until the load ends")
     parser.add_argument("--shape", choices=("", *SHAPES), default="", help="client whose default message is sent")

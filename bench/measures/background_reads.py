@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from ambermq.tools.terminal.child_command import child_command
-from bench.brokers import AmberMQ, Broker
+from bench.brokers.ambermq import AmberMQ
+from bench.brokers.broker import Broker
 from bench.load import Load, LoadFailed, Window, fill_queue, run_load
 
 __all__ = ["measure_beside"]

@@ -21,7 +21,8 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table
 
-from bench.brokers import AmberMQ, BrokerFailed, command_module
+from bench.brokers.ambermq import AmberMQ, command_module
+from bench.brokers.broker import BrokerFailed
 from bench.load import Load, LoadFailed, start_load
 
 __all__ = ["CLIENTS", "count_calls", "main"]

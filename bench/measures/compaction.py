@@ -18,7 +18,7 @@ from ambermq.tools.compaction.job import run_compaction
 from ambermq.tools.compaction.local_runner import LocalRunner
 from ambermq.tools.compaction.runner import Runner
 from ambermq.tools.compaction.spark_runner import SparkRunner
-from bench.brokers import Broker
+from bench.brokers.broker import Broker
 from bench.load import LoadFailed, Window
 from bench.measures.compaction_log import write_compact_log
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ambermq.tools.terminal.child_command import child_command
 from ambermq.tools.terminal.exit_codes import ExitCode
-from bench.brokers import Broker
+from bench.brokers.broker import Broker
 from bench.load import LoadFailed, Window
 from bench.measures.story_log import id_of, write_story_log
 

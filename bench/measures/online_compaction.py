@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from ambermq.tools.terminal.child_command import child_command
-from bench.brokers import AmberMQ, Broker
+from bench.brokers.ambermq import AmberMQ
+from bench.brokers.broker import Broker
 from bench.load import Load, LoadFailed, Window, run_load
 from bench.measures.broker_probe import LatenessFile
 from bench.measures.compaction_log import write_compact_log

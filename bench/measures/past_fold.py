@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from ambermq.engine.history.past import open_past
-from bench.brokers import Broker
+from bench.brokers.broker import Broker
 from bench.load import Window
 from bench.measures.story_log import write_story_log
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench.brokers import Broker
+from bench.brokers.broker import Broker
 from bench.load import LoadFailed, Window
 from bench.measures import matching, publishing
 

@@ -13,7 +13,8 @@ from typing import Final, Self
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import SnapshotManagement
-from bench.brokers import AmberMQ, Broker
+from bench.brokers.ambermq import AmberMQ
+from bench.brokers.broker import Broker
 from bench.load import Load, Window, fill_queue, run_load
 from bench.measures.broker_probe import LatenessFile
 

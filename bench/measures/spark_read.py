@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from bench.brokers import Broker
+from bench.brokers.broker import Broker
 from bench.load import LoadFailed, Window
 from bench.measures.story_log import write_story_log
 

@@ -25,7 +25,7 @@ from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import Request, RequestRefused, SnapshotManagement
 from ambermq.tools.terminal.child_command import child_command
 from ambermq.tools.terminal.errors import ToolError
-from bench.brokers import AmberMQ
+from bench.brokers.ambermq import AmberMQ
 from bench.load import Load, fill_queue, start_load
 from bench.stalls.crowd_peer import CrowdPeer
 from bench.stalls.turn_probe import Stall, StallFile

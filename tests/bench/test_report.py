@@ -30,7 +30,7 @@ def test_a_bar_is_met_missed_or_not_run(bar: Bar, ours: float, peer: float | Non
 
 def test_a_missing_peer_never_passes() -> None:
     """Without the peer's figures a relative bar is not run."""
-    outcome = Outcome(_scenario("one-100"), {"ambermq": {"received": 1e9, "broker_cpu": 0.1}}, {"rabbitmq": "absent"})
+    outcome = Outcome(_scenario("one-100"), {"ambermq": {"received": 1e9, "broker_cpu": 0.1}}, {"artemis": "absent"})
     assert [row.verdict for row in rows(outcome)] == ["not run", "not run", "", ""]
 
 
@@ -41,8 +41,8 @@ def test_a_failed_broker_never_passes() -> None:
 
 
 def test_figures_stand_beside_each_other() -> None:
-    """A row has both figures, ours divided by the peer's, the goal in words and the verdict."""
-    figures = {"ambermq": {"received": 60_000.0}, "rabbitmq": {"received": 15_000.0}}
+    """A row has all figures, ours divided by those of Artemis, the goal in words and the verdict."""
+    figures = {"ambermq": {"received": 60_000.0}, "artemis": {"received": 15_000.0}, "rabbitmq": {"received": 6000.0}}
     row = next(rows(Outcome(_scenario("one-1k"), figures, {})))
-    assert (row.ambermq, row.rabbitmq, row.ratio) == (60_000.0, 15_000.0, 4.0)
-    assert (row.bar, row.verdict) == ("at least 3 x rabbitmq", "met")
+    assert (row.ambermq, row.artemis, row.rabbitmq, row.ratio) == (60_000.0, 15_000.0, 6000.0, 4.0)
+    assert (row.bar, row.verdict) == ("at least 1.5 x artemis", "met")

@@ -9,7 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bench.brokers import AmberMQ, BrokerFailed
+from bench.brokers.ambermq import AmberMQ
+from bench.brokers.broker import BrokerFailed
 
 
 def _install(directory: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> AmberMQ:
