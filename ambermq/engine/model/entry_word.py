@@ -61,7 +61,12 @@ def make_words(first: int, sizes: Sequence[int]) -> bytes:
 def make_run(first: int, sizes: Sequence[int]) -> tuple[bytes, int]:
     """Return the words of `make_words`, and the sum of the bytes that they account for."""
     # The code of a small size is the size.
-    is_exact = max(sizes, default=0) <= _MANTISSA
+    largest, count = max(sizes, default=0), len(sizes)
+    is_exact = largest <= _MANTISSA
+    if count > 1 and min(sizes) == largest:
+        word = first << _CODE_BITS | size_code(largest)
+        words = pack(f"<{count}Q", *range(word, word + count * _OFFSET_STEP, _OFFSET_STEP))
+        return words, count * size_of(word)
     codes = sizes if is_exact else map(size_code, sizes)
     words = pack(f"<{len(sizes)}Q", *map(add, codes, count_from(first << _CODE_BITS, _OFFSET_STEP)))
     return words, sum(sizes) if is_exact else total_size(words)
