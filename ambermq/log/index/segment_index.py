@@ -28,15 +28,17 @@ from typing import Any, Final
 
 import lmdb
 
+from ambermq.log.errors import DamageError
 from ambermq.log.format.batch import Mismatch
 from ambermq.log.format.checksum import crc32c
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, Segment, SegmentHeader
 from ambermq.log.format.sparse_positions import SparsePositions
 from ambermq.log.index.tables import U32, U64, Tables, TouchesOf, no_touches
 from ambermq.log.segments.batch_walk import BatchWalk
+from ambermq.log.segments.readable_header import readable_header
 from ambermq.log.storage.interface import File
 
-__all__ = ["Index", "IndexBuilder", "build", "check_index", "load_positions", "path_of_index"]
+__all__ = ["Index", "IndexBuilder", "build", "check_index", "header_to_serve", "load_positions", "path_of_index"]
 
 _TRAILER: Final = Struct("<8sIIQqqqqI")
 _CRC: Final = Struct("<I")
@@ -56,8 +58,8 @@ def path_of_index(segment: Segment) -> str:
 class IndexBuilder:
     """The build of one index in steps of about a millisecond, unless the existing index fits the segment.
 
-    All steps must run in one thread. Raises OSError and lmdb.Error if the disk fails, and ValueError if the segment is
-    damaged.
+    All steps must run in one thread. Raises OSError and lmdb.Error if the disk fails, and DamageError, ForeignError or
+    ValueError if the segment is damaged.
     """
 
     def __init__(
@@ -166,12 +168,10 @@ class Index:
 
     @classmethod
     def open(cls, path: str, segment: Segment, header: SegmentHeader) -> "Index | None":
-        """Return the open index at `path`, or None if it is missing or does not fit and must be rebuilt."""
-        if check_index(path, segment, header) is not None:
-            return None
+        """Return the open index at `path`, or None if it is missing, cannot be read, or does not fit."""
         try:
-            return cls(path)
-        except lmdb.Error:
+            return cls(path) if check_index(path, segment, header) is None else None
+        except (OSError, lmdb.Error):
             return None
 
     def locate(self, offset: int) -> int | None:
@@ -231,25 +231,59 @@ class Index:
         return self._environment.open_db(name, txn=transaction, create=False)
 
 
+def header_to_serve(file: File, path: str, segment: Segment | None, *, batch_bytes_max: int) -> SegmentHeader:
+    """Return the header of a segment, with the salt in its index if only that fits. Raises the errors of a header.
+
+    A broker that serves reads segments with it. `segment` is None while the segment's final size is unknown.
+    """
+    indexed_salt = None if segment is None else _indexed_salt(segment)
+    return readable_header(file, path, batch_bytes_max=batch_bytes_max, indexed_salt=indexed_salt)
+
+
 def load_positions(file: File, path: str, segment: Segment | None, *, batch_bytes_max: int) -> SparsePositions:
     """Return the table of positions of a segment, from its index if that fits, else from the segment.
 
-    `segment` is None while the segment's final size is unknown, and so whether an index fits. Raises DamageError or
-    ValueError if the segment's header is invalid.
+    `segment` is None while the segment's final size is unknown, and so whether an index fits. A damaged header is no
+    obstacle as long as a salt fits (readable_header.py). Raises DamageError or ForeignError otherwise.
     """
-    header = _header_of(file, path)
+    header = header_to_serve(file, path, segment, batch_bytes_max=batch_bytes_max)
     end = file.size() if segment is None else segment.size
+    indexed = None if segment is None else _indexed_positions(segment, header)
+    if indexed is not None:
+        return indexed
     positions = SparsePositions(header.salt_crc, end=end)
-    index = None if segment is None else Index.open(path_of_index(segment), segment, header)
-    if index is not None:
-        for base_offset, position in index.batches():
-            positions.add(base_offset, position)
-        index.close()
-        return positions
     walk = _walk(file, header, end, batch_bytes_max)
     for batch in walk:
         positions.add(batch.base_offset, walk.position)
     return positions
+
+
+def _indexed_positions(segment: Segment, header: SegmentHeader) -> SparsePositions | None:
+    """Return the positions in the segment's index; None if that is missing, does not fit or cannot be read."""
+    index = Index.open(path_of_index(segment), segment, header)
+    if index is None:
+        return None
+    positions = SparsePositions(header.salt_crc, end=segment.size)
+    try:
+        for base_offset, position in index.batches():
+            positions.add(base_offset, position)
+    except lmdb.Error:
+        return None
+    finally:
+        index.close()
+    return positions
+
+
+def _indexed_salt(segment: Segment) -> int | None:
+    """Return the salt in the segment's index, or None if there is no index with a valid trailer."""
+    try:
+        with Path(path_of_index(segment)).open("rb") as file:
+            file.seek(-_TRAILER_BYTES, os.SEEK_END)
+            trailer = file.read(_TRAILER_BYTES)
+    except OSError:
+        return None
+    is_valid = len(trailer) == _TRAILER_BYTES and trailer[60:] == _CRC.pack(crc32c(trailer[:60]))
+    return int(_TRAILER.unpack_from(trailer)[2]) if is_valid else None
 
 
 def _walk(file: File, header: SegmentHeader, end: int, batch_bytes_max: int) -> BatchWalk:
@@ -266,7 +300,7 @@ def _walk(file: File, header: SegmentHeader, end: int, batch_bytes_max: int) -> 
 def _header_of(file: File, path: str) -> SegmentHeader:
     header = SegmentHeader.decode(file.read(SEGMENT_HEADER_BYTES, 0), path)
     if header is None:
-        raise ValueError(f"{path} has no segment header")
+        raise DamageError(path, 0, "a segment header", "zeros")
     return header
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from ambermq.log.errors import DamageError
 from ambermq.log.format.batch import Batch
-from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, Segment, SegmentHeader
+from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, Segment
 from ambermq.log.format.sparse_positions import SparsePositions
-from ambermq.log.index.segment_index import load_positions
+from ambermq.log.index.segment_index import header_to_serve, load_positions
 from ambermq.log.segments.segment_reader import SegmentReader
 from ambermq.log.storage.interface import File, Storage
 
@@ -53,9 +53,7 @@ class TailReader:
             file.close()
 
     def _batches(self, file: File) -> Iterator[Batch]:
-        header = SegmentHeader.decode(file.read(SEGMENT_HEADER_BYTES, 0), self.path)
-        if header is None:
-            raise DamageError(self.path, 0, "a segment header", "zeros")
+        header = header_to_serve(file, self.path, self.segment, batch_bytes_max=self.batch_bytes_max)
         part = SegmentReader(self.path, file, header, self.batch_bytes_max, self.size)
         start = self._start(file)
         is_found = False

@@ -14,9 +14,9 @@ Rule 5. Sealed segments leave the page cache soon, so that the kernel reuses the
         pages costs the loop 9 us. Into pages that the machine never used, or returned to its host, it costs 220 us.
 Rule 6. A file on the list `removed` is deleted (file_deletion.py) as soon as no reader's manifest names it. After a
         compaction the loop must have stopped reading it too.
-Rule 7. Indexes are derived data: if one cannot be built it is missing, and nothing fails. They are built in small steps
-        (background_builder.py), with pauses while the log is written. A segment without an index has its positions in
-        memory.
+Rule 7. Indexes are derived data: if one cannot be built it is missing, the fault is reported, and nothing fails. They
+        are built in small steps (background_builder.py), with pauses while the log is written. A segment without an
+        index has its positions in memory.
 """
 
 import errno
@@ -31,7 +31,7 @@ from ambermq.log.config import LogConfig
 from ambermq.log.errors import LogError, LogFailed
 from ambermq.log.format.segment import Segment, segment_path
 from ambermq.log.format.time_range import TimeRange
-from ambermq.log.index.background_builder import BackgroundBuilder
+from ambermq.log.index.background_builder import BackgroundBuilder, IndexFault
 from ambermq.log.index.tables import TouchesOf
 from ambermq.log.manifest.file_deletion import FileDeletion
 from ambermq.log.manifest.manifest import Manifest, commit, forget_removed, load, name_spare, roll
@@ -192,6 +192,11 @@ class Housekeeper:
         sweep(storage, directory)
         self.space = self._sample()
 
+    @property
+    def index_faults(self) -> tuple[IndexFault, ...]:
+        """The sealed segments whose index could not be built."""
+        return self._index_builder.faults
+
     def allocate_active(self, file: File, position: int) -> tuple[int, int]:
         """Allocate the active segment from `position` on, before the log starts; return its size and allocated end.
 
@@ -296,7 +301,7 @@ class Housekeeper:
         self._succeeds(self._allocate_ballast)
         self._succeeds(self._allocate_spares)
         self.space = self._sample()
-        self._succeeds(self._drop_caches)
+        self._drop_caches()
         if not self._is_full:
             self._build_indexes()
 
@@ -470,10 +475,13 @@ class Housekeeper:
         while self._cached_bytes > self._config.cached_bytes_max:
             segment = self._cached.popleft()
             self._cached_bytes -= segment.size
-            if self._storage.exists(segment.path):
+            # A hint to the kernel: a segment that cannot be opened is reported where it is read.
+            with suppress(OSError):
                 file = self._storage.open(segment.path)
-                file.drop_cache(0, 0)
-                file.close()
+                try:
+                    file.drop_cache(0, 0)
+                finally:
+                    file.close()
 
     def _build_indexes(self) -> None:
         """Build the indexes of sealed segments in steps, until all exist or this thread is woken."""

@@ -18,6 +18,7 @@ from ambermq.log.errors import LogFailed
 from ambermq.log.format.batch import DraftBatch, encode_batch
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, Segment, SegmentHeader, segment_path
 from ambermq.log.format.time_range import TIME_MAX_US, TimeRange
+from ambermq.log.index.background_builder import IndexFault
 from ambermq.log.manifest.manifest import Manifest
 from ambermq.log.manifest.snapshot_placement import Placement
 from ambermq.log.read.tail_reader import TailReader
@@ -427,6 +428,11 @@ class Log:
         """Return the harmless faults of the housekeeping since the last call, as text for the broker's log."""
         faults = self._housekeeper.faults
         return [faults.popleft() for _ in range(len(faults))]
+
+    @property
+    def index_faults(self) -> tuple[IndexFault, ...]:
+        """The sealed segments whose index could not be built, and why. They are served without one."""
+        return self._housekeeper.index_faults
 
     def edit_manifest(self, change: Callable[[Manifest], Manifest]) -> None:
         """Request an edit of the manifest; the housekeeping thread, which alone edits it, commits it."""

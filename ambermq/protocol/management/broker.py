@@ -21,6 +21,7 @@ BROKER_ATTRIBUTES: Final = (
     "connections_max",
     "connections_refused",
     "connections_unauthenticated",
+    "damaged_segments",
     "descriptors_max",
     "disk_bytes",
     "disk_is_full",
@@ -33,6 +34,7 @@ BROKER_ATTRIBUTES: Final = (
     "room_bytes_min",
     "room_keeper",
     "room_low_bytes",
+    "segments_without_index",
     "unsynced_bytes",
 )
 """The names of the figures; docs/management.md says what each is."""

@@ -20,6 +20,7 @@ from ambermq.engine.effects import Effect
 from ambermq.engine.history.background_queries import BackgroundQueries
 from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.loop.schedule import FOREVER_US, FULL, LATER, NOW, SOON, Due
+from ambermq.log.index.background_builder import IndexFault
 from ambermq.protocol.gateway.gateway import MEMORY, Gateway
 from ambermq.protocol.gateway.links.producer_link import QUEUE_FULL
 from ambermq.protocol.server.vhost_server import VhostServer, VhostSocket
@@ -52,6 +53,7 @@ class VhostRunner:
 
     __slots__ = (
         "_completed",
+        "_index_faults_logged",
         "_is_ended",
         "_is_service_due",
         "_is_tick_due",
@@ -100,6 +102,7 @@ class VhostRunner:
         self._completed = services.engine.completed
         """The work after a sync or a read."""
         self._loop = asyncio.get_running_loop()
+        self._index_faults_logged: frozenset[IndexFault] = frozenset()
         self._is_ended = False
         self._is_tick_due = False
         """Whether a tick is wanted since the last one."""
@@ -115,16 +118,18 @@ class VhostRunner:
         self._add_figures()
 
     def _add_figures(self) -> None:
-        """Add the figures of the disk, and of what holds producers back."""
+        """Add the figures of the disk, of damage, and of what holds producers back."""
         engine, gateway, log = self.engine, self.gateway, self.engine.log
         gateway.figures |= self.services.figures
         gateway.figures |= {
             "blocked": lambda: gateway.blocked or None,
+            "damaged_segments": lambda: [one.reason for one in log.index_faults if one.is_damage],
             "disk_bytes": lambda: log.disk_bytes,
             "disk_is_full": lambda: log.is_full,
             "room_bytes": log.room_bytes,
             "room_keeper": lambda: engine.room_keeper or None,
             "room_low_bytes": lambda: log.low_bytes,
+            "segments_without_index": lambda: len(log.index_faults),
             "unsynced_bytes": lambda: log.unsynced_bytes,
         }
 
@@ -191,9 +196,18 @@ class VhostRunner:
         self._check_snapshots(now_us)
         for fault in self.engine.log.take_faults():
             structlog.get_logger().warning("disk space not freed", vhost=self.name, reason=fault)
+        self._log_index_faults()
         self.gateway.sources.end_expired(now_ms)
         self._check_room()
         self.run(self._completed, now_us)
+
+    def _log_index_faults(self) -> None:
+        """Log each segment whose index could not be built, once. Without an index the segment is served by scans."""
+        faults = frozenset(self.engine.log.index_faults)
+        for fault in sorted(faults - self._index_faults_logged):
+            word = "segment damaged" if fault.is_damage else "index not built"
+            structlog.get_logger().error(word, vhost=self.name, reason=fault.reason, served="without index")
+        self._index_faults_logged = faults
 
     def _check_room(self) -> None:
         """Hold producers back while the disk has little room or is slow; tell them, and log it once a sweep."""

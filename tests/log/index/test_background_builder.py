@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from ambermq.log.errors import DamageError
 from ambermq.log.format.segment import Segment
 from ambermq.log.index.background_builder import BackgroundBuilder
-from ambermq.log.index.segment_index import path_of_index
+from ambermq.log.index.segment_index import load_positions, path_of_index
 from ambermq.log.index.tables import no_touches
 from ambermq.log.manifest.manifest import load
 from ambermq.log.storage.disk import DiskStorage
@@ -188,3 +189,99 @@ def test_a_file_that_cannot_be_removed_ends_nothing(
         builder.step()
     builder.close()
     assert list(tmp_path.rglob("*.index")) == []
+
+
+def damage(path: str, position: int) -> None:
+    """Change one byte of a file."""
+    with Path(path).open("rb+") as file:
+        file.seek(position)
+        byte = file.read(1)[0]
+        file.seek(position)
+        file.write(bytes([byte ^ 0x55]))
+
+
+@pytest.mark.parametrize("position", [0, 9, 13, 20, 33, 41, 49, 53, 60, 4095])
+def test_a_wrong_byte_in_a_header_is_a_fault_and_ends_nothing(segments: list[Segment], position: int) -> None:
+    """Magic, version, salt, ids, offset, epoch, CRC or padding: the fault is told, and the other indexes are built."""
+    damage(segments[0].path, position)
+    indexing = _indexing(segments)
+    while indexing.has_work:
+        indexing.step()
+    assert list(map(_has_index, segments)) == [False, *[True] * (len(segments) - 1)]
+    (fault,) = indexing.faults
+    assert (fault.file_id, fault.is_damage) == (segments[0].file_id, True)
+    assert segments[0].path in fault.reason
+    indexing.leave_out({segments[0].file_id})
+    assert indexing.faults == ()
+
+
+def test_a_missing_segment_is_damage_and_a_failed_index_is_none(
+    segments: list[Segment], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what differs from what was written is called damage."""
+    Path(segments[0].path).unlink()
+    Path(path_of_index(segments[1]) + ".new").mkdir()
+    indexing = _indexing(segments[:2])
+    while indexing.has_work:
+        indexing.step()
+    assert [fault.is_damage for fault in indexing.faults] == [True, False]
+    assert "expected a segment that the manifest names, found no file" in indexing.faults[0].reason
+
+
+def test_an_error_of_our_own_ends_no_broker(segments: list[Segment]) -> None:
+    """Whatever the function of the keys raises for a batch that is damaged in a way that no CRC shows."""
+
+    def touches_of(_batch: object) -> object:
+        raise KeyError("a key")
+
+    indexing = BackgroundBuilder(
+        DiskStorage(), segments[:1], batch_bytes_max=CONFIG.batch_bytes_max, touches_of=touches_of
+    )
+    while indexing.has_work:
+        indexing.step()
+    assert "KeyError" in indexing.faults[0].reason
+
+
+def test_a_disk_that_refuses_to_remove_an_index_ends_nothing(
+    segments: list[Segment], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An input or output error at `index.new`, also where the build is given up."""
+    indexing = _indexing(segments[:1])
+    indexing.step()
+    indexing.step()
+
+    def unlink(path: Path, missing_ok: bool = False) -> None:
+        raise OSError(5, "Input/output error", str(path))
+
+    monkeypatch.setattr(Path, "unlink", unlink)
+    indexing.close()
+    while indexing.has_work:
+        indexing.step()
+    assert not indexing.faults[0].is_damage
+
+
+@pytest.mark.parametrize("position", [0, 9, 12, 15, 20, 33, 41, 49, 53, 60, 4095])
+@pytest.mark.parametrize("has_index", [True, False])
+def test_a_segment_with_a_wrong_byte_in_its_header_is_served(tmp_path: Path, position: int, *, has_index: bool) -> None:
+    """All its bodies are read, by the salt that the first batch proves; the log that serves does not end."""
+    life = Life(DiskStorage(), str(tmp_path))
+    _write_segments(life)
+    life.log.close()
+    first = _sealed(tmp_path)[0]
+    if not has_index:
+        Path(path_of_index(first)).unlink()
+    again = Life(DiskStorage(), str(tmp_path))
+    damage(first.path, position)
+    offsets = [offset for offset in life.written if offset < first.next_offset]
+    assert again.bodies(offsets) == [life.written[offset] for offset in offsets]
+    again.log.close()
+
+
+def test_a_header_that_no_salt_fits_is_refused(segments: list[Segment]) -> None:
+    """Damage of the header and of the first batch at once is not served as if it were whole."""
+    damage(segments[0].path, 12)
+    damage(segments[0].path, 4100)
+    file = DiskStorage().open(segments[0].path)
+    with pytest.raises(DamageError):
+        load_positions(file, segments[0].path, segments[0], batch_bytes_max=CONFIG.batch_bytes_max)
+    file.close()
