@@ -32,7 +32,7 @@ def compress_sealed(storage: Storage, directory: str = DIRECTORY) -> Manifest:
     task = GroupTask(segments, manifest.log_id, packed, directory, CONFIG.batch_bytes_max, compresses=True)
     new = rewrite_group(storage, task)
     file_id = manifest.next_file_id
-    file = storage.open(f"{directory}/{new.name}")
+    file = storage.open(f"{directory}/{new.name}", create=True)
     header = SegmentHeader.decode(file.read(4096, 0), new.name)
     assert header is not None
     file.write([header._replace(file_id=file_id).encode()], 0)

@@ -106,14 +106,16 @@ class Inode:
 class SimulatedFile:
     """See log.storage.File. After a crash it raises EBADF."""
 
-    def __init__(self, storage: "SimulatedStorage", inode: Inode, *, is_direct: bool) -> None:
+    def __init__(self, storage: "SimulatedStorage", inode: Inode, *, is_direct: bool, is_writable: bool) -> None:
         self._storage = storage
+        self._is_writable = is_writable
         self._inode = inode
         self._is_direct = is_direct
         self._life = storage.lives
 
     def write(self, buffers: Sequence[Buffer], position: int) -> None:
         content = b"".join(buffers)
+        self._check_writable()
         with self._storage.mutex:
             try:
                 self._call("write")
@@ -157,15 +159,21 @@ class SimulatedFile:
             self._inode.sync()
 
     def allocate(self, position: int, length: int, *, zero: bool) -> None:
+        self._check_writable()
         with self._storage.mutex:
             self._call("allocate")
             self._storage.take_space(position + length - len(self._inode.seen))
             self._inode.extend(position + length)
 
     def truncate(self, length: int) -> None:
+        self._check_writable()
         with self._storage.mutex:
             self._call("truncate")
             self._inode.cut(length)
+
+    def _check_writable(self) -> None:
+        if not self._is_writable:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
     def drop_cache(self, position: int, length: int) -> None:
         with self._storage.mutex:
@@ -308,7 +316,7 @@ class SimulatedStorage:
                 if not create or _parent(path) not in self._directories:
                     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
                 self._change(path, {path: Inode()})
-            return SimulatedFile(self, self._names[path], is_direct=direct)
+            return SimulatedFile(self, self._names[path], is_direct=direct, is_writable=create)
 
     def rename(self, source: str, target: str) -> None:
         with self.mutex:
@@ -391,7 +399,7 @@ class SimulatedStorage:
             if path not in self._names:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
             inode = self._names[path]
-            if any(each is inode for each in (*self._holders, *self.readers)):
+            if path in self.locks or any(each is inode for each in (*self._holders, *self.readers)):
                 return None
             return SimulatedFileLock(self._holders, inode)
 

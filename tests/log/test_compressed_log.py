@@ -208,7 +208,7 @@ def test_a_segment_that_must_not_be_compressed_is_told(tmp_path: Path) -> None:
     storage, directory = DiskStorage(), str(tmp_path)
     written(storage, directory)
     ((part, places),) = [one for one in compressed_parts(storage, directory) if one[1]]
-    part.file.write([part.header._replace(version=1).encode()], 0)
+    storage.open(part.path, create=True).write([part.header._replace(version=1).encode()], 0)
     damage = verify(directory, config=CONFIG).damage
     assert (damage.file, damage.position) == (part.path, places[0])  # type: ignore[union-attr]
     assert "found flags 3 in a segment of version 1" in str(damage)

@@ -187,10 +187,11 @@ class _Edit:
 
 def _write_file_id(storage: Storage, path: str, file_id: int) -> None:
     """Write the file id into the header of a new segment, which no reader knows yet, and sync it."""
-    file = storage.open(path)
+    file = storage.open(path, create=True)
     try:
         header = SegmentHeader.decode(file.read(SEGMENT_HEADER_BYTES, 0), path)
-        assert header is not None
+        if header is None:
+            raise DamageError(path, 0, "a segment header", "zeros")
         file.write([header._replace(file_id=file_id).encode()], 0)
         file.sync()
     finally:

@@ -245,7 +245,7 @@ class Recovery:
         for part in found.parts:
             end = part.end if found.fault is None else _written_end(part)
             if end < part.file.size():
-                part.file.truncate(end)
+                self._truncate(part.path, end)
         self._empty_spare()
         tail_bytes = sum(walk.header.length for _, walk in found.tail() if walk.header is not None)
         if storage.free_bytes(directory) >= tail_bytes + _START_BYTES:
@@ -262,8 +262,16 @@ class Recovery:
             return
         file = self._storage.open(segment_path(self._directory, spare))
         try:
-            if file.size() and not any(file.read(SEGMENT_HEADER_BYTES, 0)):
-                file.truncate(0)
+            is_unused = file.size() and not any(file.read(SEGMENT_HEADER_BYTES, 0))
+        finally:
+            file.close()
+        if is_unused:
+            self._truncate(segment_path(self._directory, spare), 0)
+
+    def _truncate(self, path: str, length: int) -> None:
+        file = self._storage.open(path, create=True)
+        try:
+            file.truncate(length)
         finally:
             file.close()
 

@@ -8,7 +8,7 @@ is replaced. Then the damaged file moves unchanged to DIR/aside/<name>-<generati
 before it is replaced.
 Rule 2. A repair can be interrupted anywhere and repeated. No manifest names a damaged file that it has left.
 Rule 3. The manifest lists the lost offsets until the log records them: a reference into them is no bug.
-Rule 4. A repair locks the directory. It raises LockedError if a broker runs.
+Rule 4. A repair locks the directory. It raises LockedError if a broker runs. A plan locks without writing.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from string import hexdigits
 from typing import Final
 
 from ambermq.log.config import LogConfig
-from ambermq.log.errors import DamageError, LogError
+from ambermq.log.errors import DamageError, LockedError, LogError
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, segment_path
 from ambermq.log.manifest import manifest as manifests
 from ambermq.log.manifest.manifest import (
@@ -33,7 +33,7 @@ from ambermq.log.segments.batch_copy import copy_batch
 from ambermq.log.segments.segment_reader import SegmentReader
 from ambermq.log.segments.tail_survey import EPOCH_OFFSETS
 from ambermq.log.storage.disk import DiskStorage
-from ambermq.log.storage.interface import Storage
+from ambermq.log.storage.interface import FileLock, Storage
 from ambermq.log.storage.salt import draw_salt
 
 __all__ = ["Repair", "apply", "aside_path", "plan"]
@@ -101,11 +101,26 @@ def plan(directory: str, config: LogConfig | None = None, storage: Storage | Non
     storage = storage or DiskStorage()
     if not storage.exists(segments_path(directory)):
         raise LogError(f"{directory} holds no log")
-    lock = storage.lock(lock_path(directory))
+    lock = _lock_to_read(storage, lock_path(directory))
     try:
         return _plan(directory, config or LogConfig(), storage)
     finally:
-        lock.release()
+        if lock is not None:
+            lock.release()
+
+
+def _lock_to_read(storage: Storage, path: str) -> FileLock | None:
+    """Lock without writing, as the disk may be mounted read-only; None if no broker has ever made the lock file."""
+    if not storage.exists(path):
+        return None
+    lock = storage.try_lock(path)
+    if lock is None:
+        file = storage.open(path)
+        try:
+            raise LockedError(path, file.read(file.size(), 0).decode(errors="replace"))
+        finally:
+            file.close()
+    return lock
 
 
 def _plan(directory: str, config: LogConfig, storage: Storage) -> Repair:

@@ -193,7 +193,7 @@ class DiskStorage:
 
     def open(self, path: str, *, create: bool = False, direct: bool = False) -> DiskFile:
         """See Storage."""
-        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        flags = os.O_CLOEXEC | (os.O_RDWR | os.O_CREAT if create else os.O_RDONLY)
         if direct:
             try:
                 return DiskFile(os.open(path, flags | os.O_DIRECT, 0o644), is_direct=True)

@@ -78,9 +78,10 @@ class Storage(Protocol):
     """A disk with directories."""
 
     def open(self, path: str, *, create: bool = False, direct: bool = False) -> File:
-        """Return a file opened for reading and writing. `create` makes a missing file.
+        """Return a file opened for reading only. With `create` it is opened for writing too, and a missing one is made.
 
-        `direct` reads past the page cache if the file system can. Raises FileNotFoundError if the file is missing and
+        So a log can be read on a disk that is mounted read-only. `direct` reads past the page cache if the file system
+        can. Raises FileNotFoundError if the file is missing and
         `create` is false.
         """
 
