@@ -289,6 +289,11 @@ class SimulatedStorage:
         inode.seen[position : position + len(content)] = content
         inode.platter[position : position + len(content)] = content
 
+    def truncate(self, path: str, size: int) -> None:
+        """Cut a file off, on the platter too."""
+        inode = self._names[path]
+        del inode.seen[size:], inode.platter[size:]
+
     # -- for files
 
     def count_call(self, operation: str) -> None:

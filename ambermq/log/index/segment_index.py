@@ -38,7 +38,7 @@ from ambermq.log.segments.batch_walk import BatchWalk
 from ambermq.log.segments.readable_header import readable_header
 from ambermq.log.storage.interface import File
 
-__all__ = ["Index", "IndexBuilder", "build", "check_index", "header_to_serve", "load_positions", "path_of_index"]
+__all__ = ["Index", "IndexBuilder", "build", "check_index", "known_end", "load_positions", "path_of_index"]
 
 _TRAILER: Final = Struct("<8sIIQqqqqI")
 _CRC: Final = Struct("<I")
@@ -88,6 +88,8 @@ def _build_steps(
 ) -> Generator[None, None, None]:
     target = path_of_index(segment)
     header = _header_of(file, segment.path)
+    if file.size() < segment.size:
+        raise DamageError(segment.path, file.size(), f"{segment.size} bytes", f"{file.size()}")
     if check_index(target, segment, header) is None:
         return
     yield
@@ -231,22 +233,13 @@ class Index:
         return self._environment.open_db(name, txn=transaction, create=False)
 
 
-def header_to_serve(file: File, path: str, segment: Segment | None, *, batch_bytes_max: int) -> SegmentHeader:
-    """Return the header of a segment, with the salt in its index if only that fits. Raises the errors of a header.
-
-    A broker that serves reads segments with it. `segment` is None while the segment's final size is unknown.
-    """
-    indexed_salt = None if segment is None else _indexed_salt(segment)
-    return readable_header(file, path, batch_bytes_max=batch_bytes_max, indexed_salt=indexed_salt)
-
-
 def load_positions(file: File, path: str, segment: Segment | None, *, batch_bytes_max: int) -> SparsePositions:
     """Return the table of positions of a segment, from its index if that fits, else from the segment.
 
     `segment` is None while the segment's final size is unknown, and so whether an index fits. A damaged header is no
     obstacle as long as a salt fits (readable_header.py). Raises DamageError or ForeignError otherwise.
     """
-    header = header_to_serve(file, path, segment, batch_bytes_max=batch_bytes_max)
+    header = readable_header(file, path, batch_bytes_max=batch_bytes_max)
     end = file.size() if segment is None else segment.size
     indexed = None if segment is None else _indexed_positions(segment, header)
     if indexed is not None:
@@ -274,16 +267,21 @@ def _indexed_positions(segment: Segment, header: SegmentHeader) -> SparsePositio
     return positions
 
 
-def _indexed_salt(segment: Segment) -> int | None:
-    """Return the salt in the segment's index, or None if there is no index with a valid trailer."""
+def known_end(segment_path: str, file_id: int) -> int | None:
+    """Return the first offset after those in the index of a segment, or None if no index of the file has a trailer.
+
+    Whatever the manifest says: the caller compares it with that.
+    """
     try:
-        with Path(path_of_index(segment)).open("rb") as file:
+        with Path(segment_path.removesuffix(".log") + ".index").open("rb") as file:
             file.seek(-_TRAILER_BYTES, os.SEEK_END)
             trailer = file.read(_TRAILER_BYTES)
     except OSError:
         return None
-    is_valid = len(trailer) == _TRAILER_BYTES and trailer[60:] == _CRC.pack(crc32c(trailer[:60]))
-    return int(_TRAILER.unpack_from(trailer)[2]) if is_valid else None
+    if len(trailer) < _TRAILER_BYTES or trailer[60:] != _CRC.pack(crc32c(trailer[:60])):
+        return None
+    magic, version, _, indexed_id, _, next_offset, *_ = _TRAILER.unpack_from(trailer)
+    return int(next_offset) if (magic, version, indexed_id) == (_MAGIC, _VERSION, file_id) else None
 
 
 def _walk(file: File, header: SegmentHeader, end: int, batch_bytes_max: int) -> BatchWalk:

@@ -49,6 +49,7 @@ __all__ = [
     "name_snapshot",
     "name_spare",
     "named_files",
+    "note_end",
     "replace_all_segments",
     "replace_segments",
     "reserve_file_id",
@@ -466,6 +467,11 @@ def _check_compaction(
             )
     if rest:
         raise LogError(f"no new segment covers {len(rest)} of the replaced segments")
+
+
+def note_end(manifest: Manifest, *, end: int) -> Manifest:
+    """Return the manifest of a log that was closed at `end`, with everything below it durable."""
+    return _next(manifest, durable_end=max(manifest.durable_end, end))
 
 
 def forget_lost(manifest: Manifest) -> Manifest:

@@ -13,7 +13,8 @@ from ambermq.log.errors import DamageError
 from ambermq.log.format.batch import Batch
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, Segment
 from ambermq.log.format.sparse_positions import SparsePositions
-from ambermq.log.index.segment_index import header_to_serve, load_positions
+from ambermq.log.index.segment_index import load_positions
+from ambermq.log.segments.readable_header import readable_header
 from ambermq.log.segments.segment_reader import SegmentReader
 from ambermq.log.storage.interface import File, Storage
 
@@ -53,7 +54,7 @@ class TailReader:
             file.close()
 
     def _batches(self, file: File) -> Iterator[Batch]:
-        header = header_to_serve(file, self.path, self.segment, batch_bytes_max=self.batch_bytes_max)
+        header = readable_header(file, self.path, batch_bytes_max=self.batch_bytes_max)
         part = SegmentReader(self.path, file, header, self.batch_bytes_max, self.size)
         start = self._start(file)
         is_found = False

@@ -8,7 +8,9 @@ Rule 1. Nothing is written in place, and bytes that may be only in the page cach
 and synced before any client sees it. The old segment is sealed at D.
 Rule 2. Every step can be interrupted and repeated. Before the manifest edit the old manifest is valid and no manifest
 names the new file. After the edit nothing remains to do.
-Rule 3. The new epoch's offsets begin at a multiple of 2^20 above every offset that was ever seen, so none is used
+Rule 3. What the manifest or an index knows must be there (presence.py), although a start reads sealed segments only
+behind its snapshot. Otherwise the log is damaged.
+Rule 4. The new epoch's offsets begin at a multiple of 2^20 above every offset that was ever seen, so none is used
 twice.
 Rule 4. A start takes no more of a full disk than its last end returned. Before it writes, it returns what earlier
 segments have allocated and not used, and, if the disk is nearly full, deletes unneeded files and the ballast. A start
@@ -36,6 +38,7 @@ from ambermq.log.manifest.manifest import Manifest, SealedSegment, manifest_path
 from ambermq.log.manifest.snapshot_placement import sweep
 from ambermq.log.manifest.writer_lock import lock_path
 from ambermq.log.read.body_store import BodyStore
+from ambermq.log.recovery.presence import check_presence
 from ambermq.log.segments.batch_copy import copy_batch
 from ambermq.log.segments.batch_walk import BatchWalk
 from ambermq.log.segments.segment_reader import SegmentReader, open_sealed, walk_whole
@@ -123,6 +126,7 @@ class Recovery:
             try:
                 manifest = _manifest(storage, directory)
                 found = survey(storage, directory, manifest, batch_bytes_max=config.batch_bytes_max)
+                check_presence(storage, directory, manifest, valid_end=found.valid_end)
             except BaseException:
                 lock.release()
                 raise

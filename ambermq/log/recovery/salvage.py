@@ -14,10 +14,11 @@ from typing import Final
 
 from ambermq.log.errors import DamageError, ForeignError, LogError
 from ambermq.log.format.batch import KEPT, check_bodies
-from ambermq.log.format.segment import COMPRESSIBLE_VERSION, SEGMENT_HEADER_BYTES, SegmentHeader, segment_path
+from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, SegmentHeader, segment_path
 from ambermq.log.format.time_range import TimeRange, union
 from ambermq.log.manifest.manifest import VERSION, LostRange, Manifest, segments_path
 from ambermq.log.segments.batch_walk import BatchWalk, find_later, times_of
+from ambermq.log.segments.readable_header import surviving_header
 from ambermq.log.segments.segment_reader import SegmentReader
 from ambermq.log.segments.tail_survey import EPOCH_OFFSETS
 from ambermq.log.storage.interface import Storage
@@ -26,8 +27,6 @@ __all__ = ["Claim", "Salvage", "Salvages", "claims_of", "headers_of", "rebuild_m
 
 _NO_END: Final = 1 << 62
 _EDITS_PER_FILE: Final = 16
-_SALT: Final = slice(12, 16)
-_LOG_ID: Final = slice(16, 32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +41,8 @@ class Claim:
     """The first offset after its range; for the last segment above every offset."""
     size: int | None
     """The valid bytes; None if unknown, which means up to the end of the file."""
+    has_header: bool = False
+    """Whether its header was synced before the manifest named it, so that zeros are damage."""
 
 
 @dataclass(slots=True)
@@ -53,7 +54,7 @@ class Salvage:
     path: str
     """The path of the file."""
     header: SegmentHeader | None = None
-    """The header. A damaged one is rebuilt with the salt that it may have had. None if the segment has no bytes."""
+    """The header. A damaged one is rebuilt with the salt of its batches. None if no batch survives."""
     faults: list[DamageError] = field(default_factory=list)
     """The faults in order of positions; empty if the file can stay."""
     runs: list[tuple[int, int]] = field(default_factory=list)
@@ -106,7 +107,8 @@ def claims_of(manifest: Manifest, headers: list[SegmentHeader]) -> list[Claim]:
         active = manifest.active
         spares = [one for one in headers if one.file_id == manifest.spare and one.base_offset > active.base_offset]
         end = spares[0].base_offset if spares else _NO_END
-        claims.append(Claim(active.file_id, active.base_offset, end, None))
+        has_header = active.base_offset <= manifest.start_offset
+        claims.append(Claim(active.file_id, active.base_offset, end, None, has_header))
         claims += [Claim(one.file_id, one.base_offset, _NO_END, None) for one in spares]
     return claims
 
@@ -190,14 +192,12 @@ def _open(storage: Storage, one: Salvage, batch_bytes_max: int) -> SegmentReader
         if not storage.exists(one.path):
             return None
     file = storage.open(one.path)
-    if one.header is None and error is not None:
-        # The salt may be right although another field is not. With a wrong salt no batch is valid.
-        head = file.read(SEGMENT_HEADER_BYTES, 0).ljust(SEGMENT_HEADER_BYTES, b"\0")
-        salt = int.from_bytes(head[_SALT], "little")
-        # The version is unknown, so its batches may be compressed.
-        one.header = SegmentHeader(
-            salt, head[_LOG_ID], claim.file_id, claim.base_offset, epoch=0, version=COMPRESSIBLE_VERSION
-        )
+    if one.header is None:
+        found = surviving_header(file, file.read(SEGMENT_HEADER_BYTES, 0), batch_bytes_max=batch_bytes_max)
+        if found is not None:
+            one.header = found._replace(file_id=claim.file_id, base_offset=claim.base_offset)
+        if error is None and (found is not None or claim.has_header):
+            one.faults.append(DamageError(one.path, 0, "a segment header", "zeros"))
     if one.header is None:
         file.close()
         return None

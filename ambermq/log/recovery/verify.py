@@ -30,6 +30,7 @@ from ambermq.log.manifest.manifest import (
 )
 from ambermq.log.manifest.snapshot_placement import temporary_path
 from ambermq.log.read.log_reader import LogReader, open_reader
+from ambermq.log.recovery.presence import check_presence
 from ambermq.log.segments.batch_walk import BatchWalk
 from ambermq.log.segments.checksum_cross_check import check_by_both
 from ambermq.log.segments.segment_reader import SegmentReader
@@ -112,6 +113,8 @@ class _Check:
         report.durable_end, report.valid_end, report.ignored = found.durable_end, found.valid_end, found.fault
         report.unknown_files = _unknown_files(directory, manifest)
         self._check_batches()
+        if not self._reader.is_written:
+            check_presence(self._reader.storage, directory, manifest, valid_end=found.valid_end)
         self._report_progress(self._total_bytes)
         for sealed in manifest.sealed:
             self._check_index(sealed, sealed.at(directory))

@@ -29,7 +29,7 @@ from ambermq.log.format.record import RECORD
 from ambermq.log.format.time_range import TimeRange, range_of_records
 from ambermq.log.storage.interface import File
 
-__all__ = ["BatchWalk", "find_later", "times_of"]
+__all__ = ["BatchWalk", "find_later", "find_magic", "times_of"]
 
 _PIECE_BYTES: Final = 4 << 20
 _FIRST_PIECE_BYTES: Final = 64 << 10
@@ -174,7 +174,7 @@ def times_of(walk: BatchWalk) -> TimeRange | None:
 def find_later(walk: BatchWalk) -> Iterator[BatchWalk]:
     """Yield, for each valid batch after the end of a finished `walk`, a walk whose current batch it is."""
     position = walk.position + BATCH_ALIGNMENT
-    while (position := _find_magic(walk, position)) < walk.end:
+    while (position := find_magic(walk, position)) < walk.end:
         later = BatchWalk(
             walk._file,  # noqa: SLF001 - the same class's file
             walk._file_id,  # noqa: SLF001
@@ -188,7 +188,7 @@ def find_later(walk: BatchWalk) -> Iterator[BatchWalk]:
         position = max(later.position, position + BATCH_ALIGNMENT)
 
 
-def _find_magic(walk: BatchWalk, position: int) -> int:
+def find_magic(walk: BatchWalk, position: int) -> int:
     """Return the first multiple of 8 from `position` on that has a batch's magic, or the walk's end."""
     while position < walk.end:
         piece = walk._file.read(min(_PIECE_BYTES, walk.end - position), position)  # noqa: SLF001

@@ -10,6 +10,8 @@ chain continues from the active segment into the spare if the spare's header has
 Rule 3. A chain that ends below D is damage. A chain that ends at or after D is the tail: the log ends there, or at the
 first batch at or after D whose bodies are wrong. Everything after that is ignored. One sync covers several batches, so
 a power loss may keep a later batch and lose an earlier one. So a bad batch before a good one does not prove damage.
+Rule 4. A header of zeros may be that of an unused spare, or one that a power loss has kept from the disk. A recovery
+syncs the header of the segment that it makes: there zeros are damage. Elsewhere the batches after the zeros tell D.
 """
 
 from collections.abc import Iterator
@@ -22,6 +24,7 @@ from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, segment_path
 from ambermq.log.format.time_range import union
 from ambermq.log.manifest.manifest import Manifest, SealedSegment
 from ambermq.log.segments.batch_walk import BatchWalk, find_later, times_of
+from ambermq.log.segments.readable_header import surviving_header
 from ambermq.log.segments.segment_reader import SegmentReader, open_segment
 from ambermq.log.storage.interface import Storage
 
@@ -32,6 +35,9 @@ EPOCH_OFFSETS: Final = 1 << 20
 
 _UNSEEN_OFFSETS_MAX: Final = EPOCH_OFFSETS >> 1
 """More than the number of records that a crash can lose without a trace: a few MiB are unsynced at most."""
+
+_NO_OFFSET: Final = -1
+_PROBE_BYTES: Final = 64 << 10
 
 
 @dataclass(slots=True)
@@ -119,8 +125,32 @@ def _parts(storage: Storage, directory: str, manifest: Manifest, batch_bytes_max
         file_ids.append(manifest.spare)
     for file_id in file_ids:
         part = open_segment(storage, directory, manifest, file_id, batch_bytes_max=batch_bytes_max)
+        if part is None:
+            part = _part_without_header(storage, directory, manifest, file_id, batch_bytes_max)
         if part is not None:
             yield part
+
+
+def _part_without_header(
+    storage: Storage, directory: str, manifest: Manifest, file_id: int, batch_bytes_max: int
+) -> SegmentReader | None:
+    """Return a segment whose header is zeros although it has batches, or None if it has none. Raises DamageError."""
+    assert manifest.active is not None
+    path = segment_path(directory, file_id)
+    is_active = file_id == manifest.active.file_id
+    # A roll makes a segment active above the first offset of its epoch, and its header comes with its first batch.
+    if is_active and manifest.active.base_offset <= manifest.start_offset:
+        raise DamageError(path, 0, "a segment header", "zeros")
+    file = storage.open(path)
+    # A spare is read at every start: only its first batches are looked for.
+    if is_active or any(file.read(_PROBE_BYTES, SEGMENT_HEADER_BYTES)):
+        header = surviving_header(file, b"", batch_bytes_max=batch_bytes_max)
+        if header is not None:
+            # No batch continues at this offset, so the chain ends before this segment.
+            header = header._replace(file_id=file_id, base_offset=_NO_OFFSET)
+            return SegmentReader(path, file, header, batch_bytes_max, file.size())
+    file.close()
+    return None
 
 
 def _survey_chain(found: TailSurvey, manifest: Manifest, parts: Iterator[SegmentReader]) -> None:
@@ -129,6 +159,8 @@ def _survey_chain(found: TailSurvey, manifest: Manifest, parts: Iterator[Segment
             found.parts.append(part)
             _survey_part(found, manifest, part)
             continue
+        if part.header.base_offset == _NO_OFFSET:
+            found.fault = DamageError(part.path, 0, "a segment header", "zeros")
         walk = part.walk()
         _count_batches(found, walk)
         for later in find_later(walk):

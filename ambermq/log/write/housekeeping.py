@@ -34,7 +34,7 @@ from ambermq.log.format.time_range import TimeRange
 from ambermq.log.index.background_builder import BackgroundBuilder, IndexFault
 from ambermq.log.index.tables import TouchesOf
 from ambermq.log.manifest.file_deletion import FileDeletion
-from ambermq.log.manifest.manifest import Manifest, commit, forget_removed, load, name_spare, roll
+from ambermq.log.manifest.manifest import Manifest, commit, forget_removed, load, name_spare, note_end, roll
 from ambermq.log.manifest.snapshot_placement import Placement, place, sweep
 from ambermq.log.storage.interface import File, Storage
 from ambermq.log.storage.worker_threads import Lane
@@ -276,6 +276,15 @@ class Housekeeper:
         for spare in (*self.spares, *self._unallocated):
             close_spare(spare)
         self._index_builder.close()
+
+    def note_end(self, end: int) -> None:
+        """Commit the end of a log that closes, so that a start misses anything below it. The thread has ended.
+
+        A disk that refuses leaves the old manifest, as a kill would.
+        """
+        if end > max(self.manifest.start_offset, self.manifest.durable_end):
+            with suppress(OSError):
+                self._commit(partial(note_end, end=end))
 
     def edit(self, change: Callable[[Manifest], Manifest]) -> None:
         """Request a change of the manifest. Changes are committed in the order of the requests."""

@@ -496,6 +496,8 @@ class Log:
             # A stopped broker keeps no space that it does not use.
             with suppress(OSError):
                 self._active.file.truncate(self._active.position)
+        if not self._unsealed:
+            self._housekeeper.note_end(self.durable_end)
 
     def _sync_here(self) -> None:
         """Sync in the loop's thread, when the log closes."""

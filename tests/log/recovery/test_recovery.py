@@ -3,6 +3,7 @@
 import errno
 import random
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -12,8 +13,13 @@ from ambermq.log.errors import DamageError, LockedError, LogError, LogFailed
 from ambermq.log.format.segment import segment_path
 from ambermq.log.manifest.manifest import load, manifest_path
 from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.recovery.repair import apply
+from ambermq.log.storage.disk import DiskStorage
 from tests.log.lives import CONFIG, DIRECTORY, Life, SharingWorkers, body_of, recovered_bodies
 from tests.log.simulated import SimulatedStorage
+
+ROOMY = replace(CONFIG, segment_bytes_min=1 << 16, segment_bytes_max=1 << 16)
+"""Segments that hold all that a test writes."""
 
 STEPS = st.lists(
     st.one_of(
@@ -250,3 +256,111 @@ def test_a_start_returns_what_earlier_segments_do_not_use() -> None:
 def _files(storage: SimulatedStorage) -> set[str]:
     segments = f"{DIRECTORY}/segments"
     return {*storage.listdir(DIRECTORY), *(f"segments/{one}" for one in storage.listdir(segments))}
+
+
+def _zero(storage: SimulatedStorage, path: str, length: int, *, position: int = 0) -> None:
+    storage.damage(path, position, bytes(length))
+
+
+def _stopped() -> tuple[SimulatedStorage, dict[int, bytes], str]:
+    """Return a log that was stopped in its first segment, what it holds, and the path of that segment."""
+    storage = SimulatedStorage()
+    life = Life(storage, config=ROOMY)
+    for number in range(5):
+        life.write([body_of(number, 40)])
+        life.sync()
+    life.log.close()
+    manifest = load(storage, DIRECTORY)
+    assert manifest is not None
+    assert manifest.active is not None
+    return storage, life.written, segment_path(DIRECTORY, manifest.active.file_id)
+
+
+@pytest.mark.parametrize("length", [512, 4096, 4096 + 200])
+def test_a_zeroed_start_of_the_active_segment_is_damage_and_a_repair_saves_the_rest(length: int) -> None:
+    """It opened as an empty log, and all that was accepted was gone without a word."""
+    storage, written, path = _stopped()
+    _zero(storage, path, length)
+    with pytest.raises(DamageError, match="expected a segment header, found zeros"):
+        Recovery.open(storage, DIRECTORY, ROOMY, 1)
+    assert apply(DIRECTORY, ROOMY, storage).is_needed
+    found = recovered_bodies(Life(storage, config=ROOMY))
+    assert found == {offset: body for offset, body in written.items() if offset in found}
+    assert len(found) >= len(written) - (0 if length <= 4096 else 2)
+
+
+@pytest.mark.parametrize("length", [512, 4096])
+def test_a_zeroed_header_after_a_roll_is_damage_where_a_later_batch_tells_what_was_durable(length: int) -> None:
+    """The manifest does not know that something was written there. The batches do."""
+    storage = SimulatedStorage()
+    life = Life(storage, config=ROOMY)
+    life.write([body_of(0, 40)])
+    life.sync()
+    assert life.log.seal_active(2)
+    for number in range(1, 4):
+        life.write([body_of(number, 40)])
+        life.sync()
+        life.log.completed()
+    life.log.close()
+    manifest = load(storage, DIRECTORY)
+    assert manifest is not None
+    assert manifest.active is not None
+    _zero(storage, segment_path(DIRECTORY, manifest.active.file_id), length)
+    with pytest.raises(DamageError, match="expected a segment header, found zeros"):
+        Recovery.open(storage, DIRECTORY, ROOMY, 1)
+    apply(DIRECTORY, ROOMY, storage)
+    assert recovered_bodies(Life(storage, config=ROOMY)) == life.written
+
+
+def test_a_log_without_a_header_and_without_a_batch_is_repaired() -> None:
+    """What a start refuses a repair mends."""
+    storage, _, path = _stopped()
+    _zero(storage, path, len(storage.content(path)))
+    with pytest.raises(DamageError):
+        Recovery.open(storage, DIRECTORY, ROOMY, 1)
+    apply(DIRECTORY, ROOMY, storage)
+    assert recovered_bodies(Life(storage, config=ROOMY)) == {}
+
+
+def test_an_active_segment_cut_off_after_a_stop_is_damage() -> None:
+    """A clean stop tells the manifest how far the log went."""
+    storage, _, path = _stopped()
+    storage.damage(path, 4096, bytes(len(storage.content(path)) - 4096))
+    with pytest.raises(DamageError):
+        Recovery.open(storage, DIRECTORY, ROOMY, 1)
+
+
+@pytest.mark.parametrize("is_missing", [True, False])
+def test_a_start_behind_a_snapshot_misses_a_sealed_segment_that_is_gone_or_cut(is_missing: bool) -> None:
+    """It reads no sealed segment below its snapshot, but each must be there."""
+    storage, _, path = _stopped()
+    Life(storage, config=ROOMY).log.close()
+    if is_missing:
+        storage.unlink(path)
+    else:
+        storage.truncate(path, 4200)
+    expected = "expected a segment that the manifest names, found no file" if is_missing else "expected a file of"
+    with pytest.raises(DamageError, match=expected):
+        Recovery.open(storage, DIRECTORY, ROOMY, 1)
+
+
+def test_an_index_that_knows_more_than_its_segment_is_damage(tmp_path: Path) -> None:
+    """As where an older manifest was put back: the newer events would be gone without a word."""
+    directory, storage = str(tmp_path), DiskStorage()
+    life = Life(storage, directory, config=ROOMY)
+    old = manifest_of(tmp_path)
+    life.write([b"one"])
+    life.sync()
+    life.log.close()
+    later = Life(storage, directory, config=ROOMY)
+    later.log.completed()
+    later.log.close()
+    Path(manifest_path(directory)).write_bytes(old)
+    Path(segment_path(directory, 1)).write_bytes(Path(segment_path(directory, 1)).read_bytes()[:4096])
+    with pytest.raises(DamageError, match="which its index has"):
+        Recovery.open(storage, directory, ROOMY, 1)
+
+
+def manifest_of(directory: Path) -> bytes:
+    """Return the bytes of a manifest."""
+    return Path(manifest_path(str(directory))).read_bytes()

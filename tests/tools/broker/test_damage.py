@@ -13,6 +13,7 @@ from ambermq.tools.broker.child_broker import ChildBroker
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import Management
+from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.tools.conftest import Run
 
@@ -74,3 +75,40 @@ def test_a_wrong_byte_in_the_header_of_a_sealed_segment_is_told_and_the_segment_
     child.start()
     received = run("receive", "q", "--count", _COUNT, "--timeout", "10", "--url", child.url)
     assert (received.exit_code, len(received.stdout.splitlines())) == (0, _COUNT)
+
+
+def _active_path(child: ChildBroker) -> Path:
+    manifest = manifest_of(child)
+    assert manifest.active is not None
+    return Path(child.directory) / "segments" / f"{manifest.active.file_id:016x}.log"
+
+
+@pytest.mark.parametrize("signal_name", ["stop", "kill"])
+def test_a_zeroed_start_of_the_active_segment_is_missed_aloud(
+    run: Run, child: ChildBroker, tmp_path: Path, signal_name: str
+) -> None:
+    """The broker opened an empty log, `log verify` found nothing, and what was accepted was gone."""
+    assert run("send", "q", "message", "--count", _COUNT, "--url", child.url).exit_code == 0
+    getattr(child, signal_name)()
+    path = _active_path(child)
+    with path.open("rb+") as file:
+        file.write(bytes(512))
+    words = f"{path} is damaged at position 0: expected a segment header, found zeros"
+    verified = run("log", "verify", "--data", child.directory)
+    assert (verified.exit_code, words in verified.stderr) == (ExitCode.DAMAGED, True)
+    with pytest.raises(ToolError, match="expected a segment header, found zeros"):
+        child.start()
+    assert run("log", "repair", "--data", child.directory).exit_code == 0
+    child.start()
+    received = run("receive", "q", "--count", _COUNT, "--timeout", "10", "--url", child.url)
+    assert (received.exit_code, len(received.stdout.splitlines())) == (0, _COUNT)
+
+
+def test_a_missing_segment_below_a_snapshot_is_missed_aloud(run: Run, child: ChildBroker) -> None:
+    """The start reads only what follows its snapshot."""
+    filled(run, child)
+    child.start()
+    child.stop()
+    Path(manifest_of(child).sealed[0].at(str(child.directory)).path).unlink()
+    with pytest.raises(ToolError, match="expected a segment that the manifest names, found no file"):
+        child.start()
