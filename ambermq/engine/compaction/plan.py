@@ -119,7 +119,8 @@ def base_for(manifest: Manifest, history: History, *, now_us: int, active_bytes:
     horizon = manifest.horizon.offset if manifest.horizon else -1
     end_max = _end_max(manifest, history)
     for snapshot in reversed(manifest.snapshots[:-1]):
-        is_old = history.age_us is not None and snapshot.time_us <= now_us - history.age_us
+        time_us = manifest.comparable_us(snapshot.end, snapshot.time_us)
+        is_old = history.age_us is not None and time_us <= now_us - history.age_us
         is_far = history.size is not None and _bytes_after(manifest, snapshot.end) + active_bytes >= history.size
         if (is_old or is_far) and horizon < snapshot.end <= end_max:
             return snapshot

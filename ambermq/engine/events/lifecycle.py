@@ -9,7 +9,7 @@ from ambermq.engine.events.line_template import Choice
 from ambermq.engine.model.entry_word import pack_words, unpack_words
 from ambermq.engine.model.vhost_mode import VhostMode
 
-__all__ = ["Compacted", "Lost", "Reset", "Started"]
+__all__ = ["ClockStepped", "Compacted", "Lost", "Reset", "Started"]
 
 
 @final
@@ -62,6 +62,15 @@ class Compacted(Struct):
     bytes_after: int
 
 
+@final
+class ClockStepped(Struct):
+    """The clock stepped from `old_us` to `time_us`: later events may have earlier times than those before it."""
+
+    offset: int
+    time_us: int
+    old_us: int
+
+
 _COUNTS: Final = (
     "segments_before",
     "segments_after",
@@ -76,7 +85,7 @@ def _compacted_meta(event: Compacted) -> bytes:
     return pack_words([getattr(event, name) for name in _COUNTS])
 
 
-LifecycleEvent = Started | Lost | Reset | Compacted
+LifecycleEvent = Started | Lost | Reset | Compacted | ClockStepped
 
 TYPES: Final = (
     EventType(
@@ -123,5 +132,18 @@ TYPES: Final = (
             # Segments that are deleted whole are not read: the number of their records is unknown.
             Choice("records_before", ", records {records_before:,} -> {records_after:,}", {0: ""}),
         ),
+    ),
+    EventType(
+        event=ClockStepped,
+        number=25,
+        name="clock-stepped",
+        layout=Layout(meta="old time as u64, microseconds"),
+        meta=lambda event: pack_words([event.old_us]),
+        read=lambda offset, time_us, _, meta: ClockStepped(offset, time_us, int.from_bytes(meta, "little")),
+        keys=IndexKeys.BROKER,
+        facts=field_facts("old_us"),
+        facts_text="`old_us`",
+        line=("the clock stepped by {seconds} s",),
+        line_facts=lambda event: {"seconds": f"{(event.time_us - event.old_us) / 1_000_000:+.3f}"},
     ),
 )

@@ -12,6 +12,7 @@ from ambermq.engine.events import (
     Acquired,
     Attached,
     Chunked,
+    ClockStepped,
     Compacted,
     ConsumerAttached,
     ConsumerDetached,
@@ -313,7 +314,7 @@ def _reset(state: State, event: Reset) -> State:
     return EMPTY_STATE.with_fields(epoch=state.epoch, time_us=event.time_us, mode=state.mode)
 
 
-def _nothing(state: State, event: Chunked | Lost | Compacted) -> State:
+def _nothing(state: State, event: Chunked | Lost | Compacted | ClockStepped) -> State:
     return state.with_fields(time_us=event.time_us)
 
 
@@ -352,6 +353,7 @@ APPLY: Final[Mapping[type, Callable[[State, Any], State]]] = {
     Lost: _nothing,
     Reset: _reset,
     Compacted: _nothing,
+    ClockStepped: _nothing,
     Drawn: _drawn,
     Subscribed: _subscribed,
 }

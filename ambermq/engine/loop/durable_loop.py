@@ -18,6 +18,7 @@ Rule 5. Only a decision may fail by itself. Any other exception leaves the state
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from select import POLLIN, poll
 from typing import Final, final
 
@@ -43,7 +44,7 @@ from ambermq.engine.dispatch.message_peek import MessagePeek
 from ambermq.engine.dispatch.selector_scan import SelectorScan
 from ambermq.engine.effects import CommandFailed, ConsumerEnded, ConsumerReady, Effect, ProducersEnded, Unfinished
 from ambermq.engine.errors import Refused
-from ambermq.engine.events import Event, Lost, Published, Settled
+from ambermq.engine.events import ClockStepped, Event, Lost, Published, Settled
 from ambermq.engine.fold.apply import APPLY
 from ambermq.engine.fold.data_loss import damage_of
 from ambermq.engine.fold.wide_fanout import WideFanout
@@ -60,11 +61,17 @@ from ambermq.engine.routing.router import WIRING, FieldsOf, Router, no_fields
 from ambermq.engine.snapshots.snapshotter import Snapshotter
 from ambermq.engine.time_budget import MatchUnfinished, TimeBudget, standing_clock
 from ambermq.log.buffer import Buffer
+from ambermq.log.manifest.manifest import note_clock_step
 from ambermq.log.read.body_store import DAMAGED
 from ambermq.log.write.body_holds import BodyHold
 from ambermq.log.write.log import Log
 
-__all__ = ["DurableLoop"]
+__all__ = ["CLOCK_STEP_US", "DurableLoop"]
+
+CLOCK_STEP_US: Final = 5_000_000
+"""A difference from the time of day above this is a step. A smaller one is followed slowly."""
+_PAUSE_US_MAX: Final = 30 * 86_400_000_000
+"""A start so long after the last event counts as a step too: the clock may be wrong."""
 
 _LINK_COMMANDS: Final = frozenset({AttachConsumer, AttachProducer, DetachConsumer, DetachProducer})
 _LINK_CHANGES: Final = 16
@@ -106,6 +113,13 @@ class DurableLoop:
         self.snapshots = Snapshotter(log, config)
         self._compactor = Compactor(log)
         self._has_jobs = False
+        self.correction_us = 0
+        """The difference between the times of events and the `now_us` of the calls. Timers run by `now_us` alone."""
+        self.clock_step: ClockStepped | None = None
+        """The newest step of the clock since the start, or at the start."""
+        self.clock_step_count = 0
+        """The number of steps of the clock, that at the start included."""
+        self._clock_step_due: tuple[int, int] | None = None
         self._pending = PendingEffects(self.demand)
         self.schedule = Schedule(config, dirty=self.demand.dirty, queue=self._pending.queue)
         """When the driver steps the loop."""
@@ -123,6 +137,8 @@ class DurableLoop:
         `lost` are the ranges of offsets, first and end, that a repair gave up since the last start. The messages of
         those ranges leave their queues.
         """
+        if self.state.time_us and not -CLOCK_STEP_US <= now_us - self.state.time_us <= _PAUSE_US_MAX:
+            self._log_clock_step(self.state.time_us, now_us)
         event_us = max(now_us, self.state.time_us)
         for first, end in lost:
             self._log_and_apply([Lost(self.log.draft.next_offset, event_us, first, end)])
@@ -191,7 +207,9 @@ class DurableLoop:
         try:
             command_queue, log, schedule = self._command_queue, self.log, self.schedule
             effects: list[Effect] = []
-            event_us = max(now_us, self.state.time_us)
+            if self._clock_step_due and not (command_queue.rest and type(command_queue.rest[0]) is WideFanout):
+                self._step_clock(now_us)
+            event_us = max(now_us + self.correction_us, self.state.time_us)
             if schedule.has_urgent or schedule.has_lazy:
                 effects = self._decide_all(event_us, command_queue.take(now_us))
             if self.demand.dirty and not (command_queue.rest and type(command_queue.rest[0]) is WideFanout):
@@ -266,12 +284,36 @@ class DurableLoop:
 
     def _continue_jobs(self, now_us: int) -> list[Effect]:
         """Continue snapshots and the requests of compactions; return the answers."""
-        answers, record = self._compactor.completed(now_us)
+        answers, record = self._compactor.completed(now_us + self.correction_us)
         if record is not None:
             self.submit(record)
         answers += self.snapshots.completed(now_us)
         self._has_jobs = self._compactor.is_busy or self.snapshots.is_busy
         return answers
+
+    def correct_clock(self, correction_us: int, step: tuple[int, int] | None = None) -> None:
+        """Set the difference between the times of events and `now_us`.
+
+        A `step` is the time before it and the time after it. It is logged in the next tick, before other events.
+        """
+        if step is not None:
+            old_us = self._clock_step_due[0] if self._clock_step_due else step[0]
+            self._clock_step_due = old_us, step[1]
+        self.correction_us = self.snapshots.correction_us = correction_us
+
+    def _step_clock(self, now_us: int) -> None:
+        """Log a step of the clock. It begins a batch, so that times never fall within one."""
+        assert self._clock_step_due is not None
+        if self.log.write(now_us) and self.demand.parked:
+            self.demand.unpark()
+        (old_us, new_us), self._clock_step_due = self._clock_step_due, None
+        self._log_clock_step(max(old_us, self.state.time_us), new_us)
+
+    def _log_clock_step(self, old_us: int, new_us: int) -> None:
+        step = ClockStepped(self.log.draft.next_offset, new_us, old_us)
+        self._log_and_apply([step])
+        self.clock_step, self.clock_step_count = step, self.clock_step_count + 1
+        self.log.edit_manifest(partial(note_clock_step, offset=step.offset, time_us=new_us))
 
     def _stop(self, error: Exception) -> None:
         self.failure = error

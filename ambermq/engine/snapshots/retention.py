@@ -39,5 +39,7 @@ def _prunable(manifest: Manifest, created_us_min: int, keep: int) -> Iterator[in
     base = base_of(manifest)
     automatic = [one for one in reversed(manifest.snapshots) if one.is_automatic and one != base]
     for index, one in enumerate(automatic):
-        if one != manifest.snapshots[-1] and (index >= keep or one.created_us < created_us_min):
+        if one != manifest.snapshots[-1] and (
+            index >= keep or manifest.comparable_us(one.end, one.created_us) < created_us_min
+        ):
             yield one.file_id

@@ -88,6 +88,8 @@ class Snapshotter:
         self._deleting: list[tuple[Any, Snapshot]] = []
         self._lane: Lane | None = None
         self._due_us = _NEVER
+        self.correction_us = 0
+        """The difference between the time of day and the `now_us` of the calls, which no step of the clock changes."""
         self.next_bytes = self.next_us = _NEVER
         """Nothing is due before the log has written so many bytes, nor before that time."""
         self._not_before_us = 0
@@ -195,7 +197,7 @@ class Snapshotter:
         self._is_full_reported = False
         end = self._log.log_end
         name = self._free_name(f"auto-{end}") if command is None else self._checked_name(command.name, end)
-        snapshot = Snapshot(0, name, end, state.time_us, now_us, 0, is_automatic=command is None)
+        snapshot = Snapshot(0, name, end, state.time_us, now_us + self.correction_us, 0, is_automatic=command is None)
         waits = command is not None and command.waits
         self._jobs.append(_Job(command.key if command else None, snapshot, state, waits=waits))
         if len(self._jobs) == 1:
@@ -340,7 +342,7 @@ class Snapshotter:
         config = self._config
         file_ids = prunable(
             self._log.manifest,
-            now_us=now_us,
+            now_us=now_us + self.correction_us,
             keep=config.snapshot_keep,
             age_s_max=config.snapshot_age_s_max,
             snapshots_max=config.snapshots_max,

@@ -22,6 +22,7 @@ table; an index of version 1 is rebuilt.
 import os
 from collections.abc import Generator, Iterator
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from struct import Struct
 from typing import Any, Final
@@ -181,8 +182,16 @@ class Index:
         return self._at_or_before(b"batches", offset)
 
     def at(self, timestamp_us: int) -> int | None:
-        """Return the base offset of a batch at or before a time, at most 16 KiB of batches before the last such one."""
-        return self._at_or_before(b"times", timestamp_us)
+        """Return the base offset of a batch at or before a time, at most 16 KiB of batches before the last such one.
+
+        Times may fall within the segment, so all rows up to the time are compared.
+        """
+        if timestamp_us < 0:
+            return None
+        with self._environment.begin() as transaction:
+            cursor = transaction.cursor(self._table(transaction, b"times"))
+            rows = takewhile(lambda row: U64.unpack(row[0])[0] <= timestamp_us, cursor)
+            return max((int(U64.unpack(row[1])[0]) for row in rows), default=None)
 
     def ids(self, id_hash: int) -> list[int]:
         """Return the offsets of all records with this id hash, in order."""

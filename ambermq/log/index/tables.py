@@ -50,12 +50,16 @@ class Tables:
 
     def collect(self, walk: BatchWalk) -> Iterator[None]:
         """Add every batch of a walk. Raises ValueError if the walk does not reach its end."""
-        next_position = work = 0
+        next_position = work = time_us = 0
         for header in walk:
             if walk.position >= next_position:
                 next_position = walk.position + SPACING_BYTES
                 self._batches.append((header.base_offset, walk.position))
                 self._times[header.base_timestamp_us] = header.base_offset
+            elif header.base_timestamp_us < time_us:
+                # The clock was set back here. Between two rows of the table times never fall.
+                self._times[header.base_timestamp_us] = header.base_offset
+            time_us = header.base_timestamp_us
             if header.count:
                 self._add_batch(walk.batch())
             work += _RECORDS_A_BATCH + header.count

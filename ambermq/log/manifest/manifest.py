@@ -31,6 +31,7 @@ __all__ = [
     "MANIFEST_NAME",
     "VERSION",
     "ActiveSegment",
+    "ClockStep",
     "Horizon",
     "LostRange",
     "Manifest",
@@ -49,6 +50,7 @@ __all__ = [
     "name_snapshot",
     "name_spare",
     "named_files",
+    "note_clock_step",
     "note_end",
     "replace_all_segments",
     "replace_segments",
@@ -137,6 +139,16 @@ class Horizon:
 
 
 @dataclass(frozen=True, slots=True)
+class ClockStep:
+    """A step of the clock. Times before it and after it cannot be compared."""
+
+    offset: int
+    """The offset of the event that records it."""
+    time_us: int
+    """The time after it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """The segments and snapshots of a log, and the ids and offsets that its next epoch uses."""
 
@@ -170,6 +182,16 @@ class Manifest:
     """The start of history; None if the log has its first event."""
     archive: tuple[str, ...] = ()
     """Paths of files in which compactions archived the events that they removed. The log does not read them."""
+    clock_step: ClockStep | None = None
+    """The newest step of the clock; None if there was none. Left out of the file then."""
+
+    def comparable_us(self, end: int, time_us: int) -> int:
+        """Return the time from which an age counts, of what was stamped with `time_us` when the log ended at `end`.
+
+        What is older than the newest step of the clock counts from that step.
+        """
+        step = self.clock_step
+        return time_us if step is None or end > step.offset else step.time_us
 
 
 def manifest_path(directory: str) -> str:
@@ -194,7 +216,7 @@ def snapshot_path(directory: str, file_id: int) -> str:
 
 def encode(manifest: Manifest) -> bytes:
     """Return the bytes of a manifest: JSON, then the CRC line."""
-    return json_with_crc_line(manifest, log_id=manifest.log_id.hex())
+    return json_with_crc_line(manifest, optional="clock_step", log_id=manifest.log_id.hex())
 
 
 def decode(text: bytes, *, file: str) -> Manifest:
@@ -467,6 +489,11 @@ def _check_compaction(
             )
     if rest:
         raise LogError(f"no new segment covers {len(rest)} of the replaced segments")
+
+
+def note_clock_step(manifest: Manifest, *, offset: int, time_us: int) -> Manifest:
+    """Return the manifest with a step of the clock, which is the newest."""
+    return _next(manifest, clock_step=ClockStep(offset, time_us))
 
 
 def note_end(manifest: Manifest, *, end: int) -> Manifest:

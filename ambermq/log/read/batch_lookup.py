@@ -3,7 +3,10 @@
 Rule 1. A lookup in a sealed segment uses its index if that fits, else one walk over its heads. The survey at the
 opening of the reader has the positions in the other segments.
 Rule 2. At most `_SEGMENTS_MAX` sealed segments are open. The least recently used one is closed first.
-Rule 3. Times never fall along the log, except in batches without records. Lookups by time ignore those batches.
+Rule 3. Times may fall along the log where a clock was set back, but not within a batch. A lookup by time ends at the
+last offset whose time is at or before it. So it begins at the end of the log, and leaves out segments that are too
+late. Segments without known times are those of version 0.1.0, whose times never fall. Batches without records are
+ignored.
 """
 
 from bisect import bisect_right
@@ -49,9 +52,16 @@ class _OpenSegment:
         segment = self._sealed.at(self._directory)
         return Index.open(path_of_index(segment), segment, self.part.header)
 
+    def base_near(self, time_us: int) -> int | None:
+        """Return the base offset of a batch at or before a time, or None if the index has none.
+
+        Up to the last such batch times do not fall after it.
+        """
+        return None if self.index is None else self.index.at(time_us)
+
     def position_near(self, time_us: int) -> int | None:
         """Return the position of a batch at or before a time, or None if only the segment's start is known."""
-        base_offset = None if self.index is None else self.index.at(time_us)
+        base_offset = self.base_near(time_us)
         return None if base_offset is None else self.positions.locate(base_offset)
 
     def close(self) -> None:
@@ -111,8 +121,27 @@ class BatchLookup:
 
     def offset_at(self, time_us: int, *, end: int) -> int | None:
         """Return the greatest offset below `end` whose record's time is at or before `time_us`, or None."""
-        index = bisect_right(range(len(self._segments)), time_us, key=self._first_time)
-        return self._last_of(index, lambda open_segment: open_segment.position_near(time_us), time_us, end)
+        for index in range(len(self._segments) - 1, -1, -1):
+            times = self._segments[index].times
+            if times is None and not any(one.times for one in self._segments[:index]):
+                earlier = bisect_right(range(index + 1), time_us, key=self._first_time)
+                return self._last_of(earlier, lambda one: one.position_near(time_us), time_us, end)
+            if (self._first_time(index) if times is None else times.min_us) <= time_us:
+                found = self._last_in(index, time_us, end)
+                if found is not None:
+                    return found
+        return None
+
+    def _last_in(self, index: int, time_us: int, end: int) -> int | None:
+        """Return the last offset of a segment at or before a time and below `end`, although times may fall."""
+        open_segment = self._open(index)
+        base_offset = open_segment.base_near(time_us)
+        if base_offset is not None:
+            start = open_segment.positions.locate(base_offset) or SEGMENT_HEADER_BYTES
+            found = _last_until(open_segment.part, start, time_us, end, falls_until=base_offset)
+            if found is not None:
+                return found
+        return _last_until(open_segment.part, SEGMENT_HEADER_BYTES, time_us, end, falls_until=_TIME_MAX)
 
     def floor(self, offset: int) -> int | None:
         """Return the greatest offset of a record at or below `offset`, or None if there is none."""
@@ -167,14 +196,18 @@ def _base_of(segment: SealedSegment | SegmentReader) -> int:
     return segment.header.base_offset if isinstance(segment, SegmentReader) else segment.base_offset
 
 
-def _last_until(part: SegmentReader, position: int, time_us: int, end: int) -> int | None:
-    """Return the greatest offset below `end` at or before a time, in the batches from `position` on."""
+def _last_until(part: SegmentReader, position: int, time_us: int, end: int, *, falls_until: int = 0) -> int | None:
+    """Return the greatest offset below `end` at or before a time, in the batches from `position` on.
+
+    Times may fall up to the offset `falls_until`. Beyond it the walk ends at the first later batch.
+    """
     walk, last = part.walk(position, end=part.end), None
     for header in walk:
         if header.count:
-            if header.base_timestamp_us > time_us or header.base_offset >= end:
+            is_late = header.base_timestamp_us > time_us
+            if header.base_offset >= end or (is_late and header.base_offset >= falls_until):
                 break
-            last = walk.position
+            last = last if is_late else walk.position
     else:
         _check_whole(part, walk, part.end)
     if last is None:

@@ -16,6 +16,9 @@ __all__ = ["BROKER_ATTRIBUTES", "BROKER_OPERATIONS", "BROKER_TYPE", "GET_LIMITS"
 BROKER_TYPE: Final = "org.ambermq.broker"
 BROKER_ATTRIBUTES: Final = (
     "blocked",
+    "clock_correction_us",
+    "clock_step",
+    "clock_steps",
     "connections",
     "connections_dropped",
     "connections_max",

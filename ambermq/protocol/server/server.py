@@ -34,6 +34,7 @@ from ambermq.protocol.gateway.links.link_peer import LinkPeer
 from ambermq.protocol.gateway.user_connections import UserConnections
 from ambermq.protocol.server.acceptor import PAUSE_SECONDS, Acceptor, bound_sockets
 from ambermq.protocol.server.admission import Admission
+from ambermq.protocol.server.clock import Clock
 from ambermq.protocol.server.connection_transport import SWEEP_MS, ConnectionTransport
 from ambermq.protocol.server.descriptors import connections_for
 from ambermq.protocol.server.limited_log import LimitedLog
@@ -73,10 +74,11 @@ class Server:
         may_read_log: Callable[[str | None], bool],
         address_space_left: Callable[[], int] = lambda: _UNBOUNDED,
         descriptors_max: int = _DESCRIPTORS_MAX,
+        clock: Clock | None = None,
     ) -> None:
         """Serve the virtual hosts of `services`, which include the default one; `vhosts` creates and deletes others.
 
-        `descriptors_max` is the process's limit of open files.
+        `descriptors_max` is the process's limit of open files. `clock` is the machine's if it is None.
         """
         self.limits = limits
         self.server_limits = server_limits
@@ -97,8 +99,12 @@ class Server:
         """The guard of the memory that all connections hold."""
         self.descriptors_max = descriptors_max
         """The process's limit of open files."""
-        self.clock_ns = time.monotonic_ns
+        self.clock = clock or Clock()
+        """The clock."""
+        self.clock_ns = self.clock.monotonic_ns
         """The monotonic clock."""
+        self.epoch_us = self.clock.epoch_us
+        """The difference between `now_us` and that clock."""
         self.peer_log = LimitedLog(self.clock_ns)
         """The log lines that peers can cause."""
         self.admission: Admission[ConnectionTransport] = Admission(server_limits)
@@ -117,8 +123,6 @@ class Server:
         self._acceptor = Acceptor(self._accept, self._accept_failed)
         self._connecting: set[asyncio.Task[Any]] = set()
         self._is_stopping = False
-        self.epoch_us = _wall_ahead_us()
-        """The difference between `now_us` and that clock."""
         self._sweeper: asyncio.TimerHandle | None = None
         self._sweep_due_ms = 0
 
@@ -197,12 +201,13 @@ class Server:
         self._loop.call_soon(callback)
 
     def now_us(self) -> int:
-        """Return the time of day in microseconds. The clock never goes back; it follows a step forward in a second."""
-        return time.monotonic_ns() // 1000 + self.epoch_us
+        """Return the time of day at the start and the time elapsed since, in microseconds. It never goes back."""
+        return self.clock.now_us()
 
     def add_host(self, name: str, services: VhostServices) -> None:
         """Begin to serve a virtual host."""
         self.hosts[name] = self._host(name, services)
+        self.hosts[name].correct_clock(self.clock.correction_us, None)
         self.hosts[name].start()
         self._limit_connections()
 
@@ -275,7 +280,10 @@ class Server:
         self.peer_log.warning("accepting paused", "", reason=str(error), seconds=PAUSE_SECONDS)
 
     def _sweep(self) -> None:
-        self.epoch_us = max(self.epoch_us, _wall_ahead_us())
+        step = self.clock.follow()
+        self.epoch_us = self.clock.epoch_us
+        for host in self.hosts.values():
+            host.correct_clock(self.clock.correction_us, step)
         now_ms = time.monotonic_ns() // 1_000_000
         stall_ms = self.stall_ms(now_ms)
         for socket in list(self.sockets.values()):
@@ -326,8 +334,3 @@ class Server:
             self._sweeper.cancel()
         self.peer_log.close()
         self.stopped.set()
-
-
-def _wall_ahead_us() -> int:
-    """Return the difference between the time of day and the monotonic clock, in microseconds."""
-    return (time.time_ns() - time.monotonic_ns()) // 1000

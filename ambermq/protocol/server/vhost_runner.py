@@ -12,12 +12,13 @@ Rule 3. A failed log ends the server with all its virtual hosts.
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import final
+from typing import Any, final
 
 import structlog
 
 from ambermq.engine.effects import Effect
 from ambermq.engine.history.background_queries import BackgroundQueries
+from ambermq.engine.history.timestamps import iso_time
 from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.loop.schedule import FOREVER_US, FULL, LATER, NOW, SOON, Due
 from ambermq.log.index.background_builder import IndexFault
@@ -118,11 +119,14 @@ class VhostRunner:
         self._add_figures()
 
     def _add_figures(self) -> None:
-        """Add the figures of the disk, of damage, and of what holds producers back."""
+        """Add the figures of the clock, of the disk, of damage, and of what holds producers back."""
         engine, gateway, log = self.engine, self.gateway, self.engine.log
         gateway.figures |= self.services.figures
         gateway.figures |= {
             "blocked": lambda: gateway.blocked or None,
+            "clock_correction_us": lambda: engine.correction_us,
+            "clock_step": self._clock_step_figure,
+            "clock_steps": lambda: engine.clock_step_count,
             "damaged_segments": lambda: [one.reason for one in log.index_faults if one.is_damage],
             "disk_bytes": lambda: log.disk_bytes,
             "disk_is_full": lambda: log.is_full,
@@ -137,7 +141,27 @@ class VhostRunner:
         """Watch the log and the queries, and set the timer for the engine's first deadline."""
         self._loop.add_reader(self.engine.fileno(), self.run, self._completed)
         self._loop.add_reader(self.services.queries.fileno(), self._take_query_results)
+        if self.engine.clock_step is not None:
+            self._log_clock_step(self.engine.clock_step.old_us, self.engine.clock_step.time_us)
         self.run(None)
+
+    def correct_clock(self, correction_us: int, step: tuple[int, int] | None) -> None:
+        """Set the difference between the times of events and the time of timers; `step` is old and new time, if any."""
+        self.engine.correct_clock(correction_us, step)
+        if step is not None:
+            self._log_clock_step(*step)
+            self.tick_soon()
+
+    def _log_clock_step(self, old_us: int, new_us: int) -> None:
+        seconds = round((new_us - old_us) / 1_000_000, 3)
+        structlog.get_logger().warning(
+            "clock stepped", vhost=self.name, old=iso_time(old_us), new=iso_time(new_us), seconds=seconds
+        )
+
+    def _clock_step_figure(self) -> dict[str, Any] | None:
+        """Return the newest step of the clock, or None."""
+        step = self.engine.clock_step
+        return None if step is None else {"offset": step.offset, "old_us": step.old_us, "new_us": step.time_us}
 
     def end(self) -> None:
         """Stop: all later calls have no effect."""

@@ -170,8 +170,10 @@ def end_of_base(past: Past, history: History, now_us: int) -> int | None:
     manifest, active_bytes = past.reader.manifest, unsealed_bytes(past.reader)
     young_offset = None
     if history.age_us is not None:
+        oldest_us, step = now_us - history.age_us, manifest.clock_step
         try:
-            young_offset = past.offset_at(max(0, now_us - history.age_us)) + 1
+            # What is older than the newest step of the clock is as old as that step.
+            young_offset = 0 if step and oldest_us < step.time_us else past.offset_at(max(0, oldest_us)) + 1
         except PastError:
             # No event is that old.
             young_offset = 0

@@ -10,6 +10,7 @@ from ambermq.engine.events import (
     Acquired,
     Attached,
     Chunked,
+    ClockStepped,
     Compacted,
     ConsumerAttached,
     ConsumerDetached,
@@ -177,4 +178,5 @@ SAMPLES: Final = (
         Compacted(22, TIME_US, 20, 3, 0, 0, 0, 90_000, 0),
         "compacted: history begins at offset 20, bytes 90,000 -> 0",
     ),
+    Sample(ClockStepped(23, TIME_US, TIME_US + 90_500_000), "the clock stepped by -90.500 s"),
 )

@@ -1,0 +1,115 @@
+"""Steps of the clock in a log: they are events, times may go back after them, and no timer runs by them."""
+
+from dataclasses import replace
+
+import pytest
+
+from ambermq.engine.compaction.plan import History, base_for
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.loop.durable_loop import DurableLoop
+from ambermq.engine.loop.recovery import fold_log
+from ambermq.engine.records.reader import events_of
+from ambermq.engine.snapshots.retention import prunable
+from ambermq.log.manifest.manifest import ClockStep, Snapshot, create, note_clock_step
+from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.storage.worker_threads import InlineWorkers
+from tests.engine.rig import COLD, Rig
+from tests.log.lives import DIRECTORY
+
+_SECOND = 1_000_000
+_YEAR_US = 365 * 86_400 * _SECOND
+
+
+def events(rig: Rig) -> list[tuple[str, int]]:
+    """Return name and time of every event on the disk, after a kill."""
+
+    rig.kill()
+    recovery = Recovery.open(rig.storage, DIRECTORY, COLD, rig.now_us)
+    found = [(type(event).__name__, event.time_us) for batch in recovery.batches() for event in events_of(batch)]
+    recovery.close()
+    return found
+
+
+def step(rig: Rig, us: int) -> None:
+    """Step the clock as the server does."""
+    old_us = rig.now_us + rig.loop.correction_us
+    rig.loop.correct_clock(rig.loop.correction_us + us, (old_us, old_us + us))
+
+
+@pytest.mark.parametrize("us", [-500_000, -_YEAR_US, 85 * _YEAR_US])
+def test_a_step_is_an_event_and_later_events_have_the_new_time(us: int) -> None:
+    """Forward and back; the timers of the loop do not notice."""
+    rig = Rig()
+    rig.now_us = 100 * _YEAR_US
+    rig.producer("a")
+    due_us = rig.loop.schedule.next_us
+    step(rig, us)
+    rig.producer("b")
+    assert rig.loop.schedule.next_us <= max(due_us, rig.now_us + 10 * _SECOND)
+    assert rig.loop.state.time_us == rig.now_us + us
+    found = events(rig)
+    at = [name for name, _ in found].index("ClockStepped")
+    assert [time_us for _, time_us in found[at:]] == [rig.now_us + us] * (len(found) - at)
+    assert found[at - 1][1] == rig.now_us
+
+
+def test_a_jump_forward_and_back_freezes_nothing() -> None:
+    """After +85 years and back events were stamped 2111 for ever."""
+    rig = Rig()
+    rig.now_us = 100 * _YEAR_US
+    rig.producer("a")
+    step(rig, 85 * _YEAR_US)
+    rig.producer("b")
+    step(rig, -85 * _YEAR_US)
+    rig.producer("c")
+    assert rig.loop.state.time_us == rig.now_us
+    assert rig.loop.clock_step_count == 2
+    assert rig.loop.log.manifest.clock_step is not None
+    assert rig.loop.log.manifest.clock_step.time_us == rig.now_us
+
+
+def test_a_directory_frozen_in_the_future_is_freed_by_its_next_start() -> None:
+    """As 0.1.0 left it: the last event is of 2111, the clock is right again."""
+    rig = Rig()
+    rig.loop.correction_us = 85 * _YEAR_US
+    rig.producer("a")
+    again = rig.next_life()
+    assert again.loop.clock_step is not None
+    assert again.loop.state.time_us == again.now_us
+    assert again.loop.clock_step.old_us > 85 * _YEAR_US
+    third = again.next_life()
+    assert third.loop.clock_step is None
+
+
+@pytest.mark.parametrize(("later_us", "is_step"), [(29 * 86_400 * _SECOND, False), (31 * 86_400 * _SECOND, True)])
+def test_a_start_long_after_the_last_event_is_told(later_us: int, is_step: bool) -> None:
+    """The clock of a machine without a battery may be anywhere."""
+    rig = Rig()
+    rig.kill()
+
+    now_us = rig.now_us + later_us
+    recovery = Recovery.open(rig.storage, DIRECTORY, COLD, now_us)
+    state = fold_log(recovery)
+    loop = DurableLoop(recovery.log(InlineWorkers()), state, EngineConfig())
+    loop.start(now_us)
+    assert (loop.clock_step is not None) == is_step
+
+
+def _snapshot(file_id: int, end: int, time_us: int) -> Snapshot:
+    return Snapshot(file_id, f"s{file_id}", end, time_us, time_us, 100, is_automatic=True)
+
+
+def test_an_age_counts_from_the_newest_step() -> None:
+    """A jump forward makes nothing old at once, and times of a wrong future age too."""
+
+    day = 86_400 * _SECOND
+    now_us = 200 * _YEAR_US
+    snapshots = (_snapshot(1, 10, 100 * _YEAR_US), _snapshot(2, 20, 300 * _YEAR_US), _snapshot(3, 40, now_us))
+    manifest = replace(create(bytes(16)), snapshots=snapshots)
+    for age, base, pruned in ((2 * day, None, frozenset[int]()), (day // 2, 2, frozenset({1, 2}))):
+        stepped = note_clock_step(manifest, offset=30, time_us=now_us - day)
+        found = base_for(stepped, History(age), now_us=now_us)
+        assert (found and found.file_id) == base
+        told = prunable(stepped, now_us=now_us, keep=9, age_s_max=age // _SECOND, snapshots_max=9)
+        assert told == pruned or told | {1} == pruned
+    assert stepped.clock_step == ClockStep(30, now_us - day)
