@@ -22,7 +22,7 @@ class Machine:
         )
 
     def run(self, us: int, *, wall_us: int | None = None) -> tuple[int, int] | None:
-        """Let time elapse, and follow."""
+        """Return the step that the clock finds after some elapsed time."""
         self.monotonic_us += us
         self.boot_us += us
         self.wall_us += us if wall_us is None else wall_us
