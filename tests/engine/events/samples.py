@@ -178,5 +178,10 @@ SAMPLES: Final = (
         Compacted(22, TIME_US, 20, 3, 0, 0, 0, 90_000, 0),
         "compacted: history begins at offset 20, bytes 90,000 -> 0",
     ),
-    Sample(ClockStepped(23, TIME_US, TIME_US + 90_500_000), "the clock stepped by -90.500 s"),
+    Sample(
+        ClockStepped(23, TIME_US, TIME_US + 90_500_000),
+        "the clock stepped by -90.500 s",
+        golden="000000000000000008000000000000000000000000000000000000000000000000000000000000000000000000001900"
+        "a12b831d240a0600",
+    ),
 )
