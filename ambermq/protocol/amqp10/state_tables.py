@@ -12,8 +12,11 @@ from enum import IntEnum
 from typing import Final
 
 __all__ = [
+    "CLOSING_STATES",
     "CONNECTION_TABLE",
     "LINK_TABLE",
+    "OPEN_SENT_STATES",
+    "OPEN_UNSENT_STATES",
     "SESSION_TABLE",
     "ConnectionInput",
     "ConnectionState",
@@ -177,3 +180,22 @@ def _link_table() -> dict[tuple[LinkState, LinkInput], LinkState]:
 CONNECTION_TABLE: Final[Mapping[tuple[ConnectionState, ConnectionInput], ConnectionState]] = _connection_table()
 SESSION_TABLE: Final[Mapping[tuple[SessionState, SessionInput], SessionState]] = _session_table()
 LINK_TABLE: Final[Mapping[tuple[LinkState, LinkInput], LinkState]] = _link_table()
+
+OPEN_UNSENT_STATES: Final = frozenset({ConnectionState.HEADER_EXCHANGED, ConnectionState.OPEN_RECEIVED})
+"""The headers are exchanged, and our open is not sent: a peer accepts frames."""
+OPEN_SENT_STATES: Final = frozenset(
+    {
+        ConnectionState.OPEN_PIPE,
+        ConnectionState.OPEN_SENT,
+        ConnectionState.OPENED,
+    }
+)
+"""Our open is sent, and our close is not."""
+CLOSING_STATES: Final = frozenset(
+    {
+        ConnectionState.OPEN_CLOSE_PIPE,
+        ConnectionState.CLOSE_PIPE,
+        ConnectionState.CLOSE_SENT,
+    }
+)
+"""Our close is sent, and the peer's has not come."""

@@ -16,6 +16,8 @@ from enum import IntEnum
 from typing import Any, Final
 
 from ambermq.protocol.amqp10.connection.channels import Channels
+from ambermq.protocol.amqp10.connection.close_timer import CloseTimer
+from ambermq.protocol.amqp10.connection.end_frames import CLOSE_FOLLOWS, check_open, close_frame, open_frame
 from ambermq.protocol.amqp10.connection.handshake import ClientHandshake, Handshake, ServerHandshake
 from ambermq.protocol.amqp10.connection.idle_timeout import IdleTimer
 from ambermq.protocol.amqp10.connection.input_stage import InputStage
@@ -23,13 +25,7 @@ from ambermq.protocol.amqp10.connection.sasl import SaslClient, SaslServer
 from ambermq.protocol.amqp10.errors import ConnectionFault, FramingError, LocalError, SessionFault
 from ambermq.protocol.amqp10.events import ConnectionClosed, Event, Opened
 from ambermq.protocol.amqp10.framing.frame_reader import Frame
-from ambermq.protocol.amqp10.framing.frames import (
-    AMQP_FRAME,
-    AMQP_HEADER,
-    EMPTY_FRAME,
-    decode_frame_body,
-    encode_frame,
-)
+from ambermq.protocol.amqp10.framing.frames import AMQP_FRAME, AMQP_HEADER, EMPTY_FRAME, decode_frame_body, encode_frame
 from ambermq.protocol.amqp10.framing.output_buffer import OutputBuffer
 from ambermq.protocol.amqp10.framing.size_limit import fitted
 from ambermq.protocol.amqp10.framing.transfer_recogniser import TRANSFER_CODE, Recogniser
@@ -42,29 +38,20 @@ from ambermq.protocol.amqp10.session.frame_dispatch import SESSION_CODES, receiv
 from ambermq.protocol.amqp10.session.session import LINK_FRAME_COST, Session
 from ambermq.protocol.amqp10.session.session_connection import OutputSession
 from ambermq.protocol.amqp10.spec import MIN_MAX_FRAME_SIZE, AmqpCondition, ConnectionCondition
-from ambermq.protocol.amqp10.state_tables import CONNECTION_TABLE, ConnectionInput, ConnectionState, SessionState
+from ambermq.protocol.amqp10.state_tables import (
+    CLOSING_STATES,
+    CONNECTION_TABLE,
+    OPEN_SENT_STATES,
+    OPEN_UNSENT_STATES,
+    ConnectionInput,
+    ConnectionState,
+    SessionState,
+)
 from ambermq.protocol.amqp10.types.decode import Buffer
 
 __all__ = ["Connection", "ConnectionRole"]
 
-_OPEN_SENT: Final = frozenset(
-    {
-        ConnectionState.OPEN_PIPE,
-        ConnectionState.OPEN_SENT,
-        ConnectionState.OPENED,
-    }
-)
-_OPEN_UNSENT: Final = frozenset({ConnectionState.HEADER_EXCHANGED, ConnectionState.OPEN_RECEIVED})
-"""The headers are exchanged, and our open is not sent: a peer accepts frames."""
-_CLOSING: Final = frozenset(
-    {
-        ConnectionState.OPEN_CLOSE_PIPE,
-        ConnectionState.CLOSE_PIPE,
-        ConnectionState.CLOSE_SENT,
-    }
-)
 _UNLIMITED: Final = 1 << 62
-_FAILED_TO_ESTABLISH: Final = "amqp:connection-establishment-failed"
 # Module names, since the access to an enumeration member costs as much as a call.
 _OPENED: Final = ConnectionState.OPENED
 _MAPPED: Final = SessionState.MAPPED
@@ -85,32 +72,10 @@ class Connection:
     """
 
     __slots__ = (
-        "_channels",
-        "_close_deadline_ms",
-        "_container_id",
-        "_idle",
-        "_input",
-        "_sasl",
-        "dirty",
-        "events",
-        "fault",
-        "is_ended",
-        "is_resting",
-        "limits",
-        "link_count",
-        "links_by_name",
-        "memory",
-        "output",
-        "overlong",
-        "partial_bytes",
-        "recogniser",
-        "remote_frame_bytes_max",
-        "remote_open",
-        "reopened",
-        "role",
-        "state",
-        "turn_cost",
-        "turn_cost_max",
+        *("_channels", "_close_timer", "_container_id", "_idle", "_input", "_sasl", "dirty", "events", "fault"),
+        *("is_ended", "is_resting", "limits", "link_count", "links_by_name", "memory", "output", "overlong"),
+        *("partial_bytes", "recogniser", "remote_frame_bytes_max", "remote_open", "reopened", "role", "state"),
+        *("turn_cost", "turn_cost_max"),
     )
 
     def __init__(
@@ -163,7 +128,7 @@ class Connection:
         """The recogniser for the next read; None if that begins within a frame, or after the end of a session."""
         self._channels = Channels(self, first_delivery_id)
         self._idle = IdleTimer(limits.idle_timeout_ms, now_ms)
-        self._close_deadline_ms: int | None = None
+        self._close_timer = CloseTimer(limits.close_ms)
         self.overlong = ""
         """The name of our performative that fits into no frame of the peer; the connection is about to fail for it."""
 
@@ -221,7 +186,7 @@ class Connection:
     @property
     def is_closing(self) -> bool:
         """Whether our close was sent, or the connection has ended."""
-        return self.is_ended or self.state in _CLOSING
+        return self.is_ended or self.state in CLOSING_STATES
 
     def surveyed_bytes(self) -> int:
         """Return an estimate of the memory that is counted by a survey: output, transfers and unsettled deliveries."""
@@ -237,21 +202,20 @@ class Connection:
             silence = f"no bytes were received for {self.limits.idle_timeout_ms} ms (idle_timeout_ms)"
             self.fail(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, silence)
             return None
-        if self.state in _CLOSING and self._is_overdue(now_ms):
+        if self.state in CLOSING_STATES and self._close_timer.is_overdue(now_ms):
             silence = f"the close was not answered within {self.limits.close_ms} ms (close_ms)"
             self.end(ConnectionCondition.CONNECTION_FORCED, silence)
             return None
         if idle.is_due():
             self.output.add(EMPTY_FRAME)
             idle.sent_ms = now_ms
-        return _sooner(idle.deadline_ms(), self._close_deadline_ms)
+        return self._close_timer.sooner(idle.deadline_ms())
 
     def extend_deadlines(self, stall_ms: int, now_ms: int) -> None:
         """Extend the peer's deadlines by the time in which this process stood still: its bytes may lie unread."""
         idle = self._idle
         idle.received_ms = min(idle.received_ms + stall_ms, now_ms)
-        if self._close_deadline_ms is not None:
-            self._close_deadline_ms += stall_ms
+        self._close_timer.extend(stall_ms)
 
     # Calls of the owner
 
@@ -318,12 +282,12 @@ class Connection:
         """
         if self.overlong:
             self.fail_overlong()
-        if self.state is ConnectionState.END or self.state in _CLOSING:
+        if self.state is ConnectionState.END or self.state in CLOSING_STATES:
             return
-        if self.state not in _OPEN_SENT:
-            if self.state in _OPEN_UNSENT:
+        if self.state not in OPEN_SENT_STATES:
+            if self.state in OPEN_UNSENT_STATES:
                 self._send_late_open()
-                self._send_close(error)
+                self.output.add(close_frame(error, self.remote_frame_bytes_max))
             self._finish(error)
             return
         for session in self._channels.all():
@@ -332,17 +296,14 @@ class Connection:
         # No frame follows the close, not even a heartbeat.
         self._idle.follow(None)
         self.advance(ConnectionInput.SEND_CLOSE)
-        self._send_close(error)
+        self.output.add(close_frame(error, self.remote_frame_bytes_max))
 
     def lost(self) -> None:
         """End because the transport has ended; ConnectionClosed is appended if it was not."""
         if self.state is not ConnectionState.END:
-            error = (
-                None
-                if self.state in _CLOSING
-                else Error(condition=ConnectionCondition.CONNECTION_FORCED, description="lost")
-            )
-            self._finish(error)
+            is_closing = self.state in CLOSING_STATES
+            lost = Error(condition=ConnectionCondition.CONNECTION_FORCED, description="lost")
+            self._finish(None if is_closing else lost)
 
     def release(self) -> None:
         """End as `lost` does, and free everything at once: cyclic garbage would wait for the collector.
@@ -454,9 +415,7 @@ class Connection:
         if channel != 0:
             raise FramingError(f"open on channel {channel}, expected channel 0")
         self.advance(ConnectionInput.RECEIVE_OPEN)
-        if remote.max_frame_size < MIN_MAX_FRAME_SIZE:
-            why = f"max-frame-size {remote.max_frame_size}, expected at least {MIN_MAX_FRAME_SIZE}"
-            raise ConnectionFault(AmqpCondition.INVALID_FIELD, why)
+        check_open(remote)
         self.remote_open = remote
         self.memory.change(memory_of(remote))
         self.remote_frame_bytes_max = remote.max_frame_size
@@ -474,12 +433,6 @@ class Connection:
         self._finish(close.error)
 
     # States
-
-    def _is_overdue(self, now_ms: int) -> bool:
-        """Return whether the answer to our close is overdue, counted from the first call: `close` has no clock."""
-        if self._close_deadline_ms is None:
-            self._close_deadline_ms = now_ms + self.limits.close_ms
-        return now_ms >= self._close_deadline_ms
 
     def advance(self, given: ConnectionInput) -> None:
         """Change the state as the table says. Only parts of the connection call it.
@@ -500,38 +453,31 @@ class Connection:
         desired_capabilities: Sequence[str],
     ) -> None:
         self.advance(ConnectionInput.SEND_OPEN)
-        limits = self.limits
-        performative = Open(
+        frame = open_frame(
+            self.limits,
             container_id=self._container_id,
             hostname=hostname,
-            max_frame_size=limits.frame_bytes_max,
-            channel_max=limits.channel_max,
-            idle_time_out=limits.idle_timeout_ms // 2 or None,
-            offered_capabilities=tuple(offered_capabilities),
-            desired_capabilities=tuple(desired_capabilities),
             properties=properties,
+            offered_capabilities=offered_capabilities,
+            desired_capabilities=desired_capabilities,
         )
-        self.output.add(encode_frame(0, performative))
+        self.output.add(frame)
 
     def fail(self, condition: str, description: str) -> None:
         """End because of the peer's fault, with a close after the headers; only parts of the connection call it.
 
         An open comes before a close (transport, 2.4.3): it is sent now if it was not.
         """
-        if self.state in _OPEN_UNSENT:
+        if self.state in OPEN_UNSENT_STATES:
             self._send_late_open()
-        if self.state in _OPEN_SENT:
-            self._send_close(Error(condition=condition, description=description))
+        if self.state in OPEN_SENT_STATES:
+            error = Error(condition=condition, description=description)
+            self.output.add(close_frame(error, self.remote_frame_bytes_max))
         self.end(condition, description)
 
     def _send_late_open(self) -> None:
         """Send the open that announces a close: the headers were exchanged, and no open was sent."""
-        self._send_open(None, {_FAILED_TO_ESTABLISH: True}, (), ())
-
-    def _send_close(self, error: Error | None) -> None:
-        frame = fitted(0, Close(error=error), self.remote_frame_bytes_max)
-        assert frame is not None, "a condition without a description always fits"
-        self.output.add(frame)
+        self._send_open(None, CLOSE_FOLLOWS, (), ())
 
     def end(self, condition: str, description: str) -> None:
         """End because of a fault, without a frame; only parts of the connection call it."""
@@ -548,10 +494,3 @@ class Connection:
         self.dirty.clear()
         self._channels.end()
         self.events.append(ConnectionClosed(error))
-
-
-def _sooner(one_ms: int | None, other_ms: int | None) -> int | None:
-    """Return the earlier of two times; None stands for no time."""
-    if one_ms is None or other_ms is None:
-        return other_ms if one_ms is None else one_ms
-    return min(one_ms, other_ms)
