@@ -39,8 +39,9 @@ from ambermq.log.manifest.snapshot_placement import Placement, place, sweep
 from ambermq.log.storage.interface import File, Storage
 from ambermq.log.storage.worker_threads import Lane
 from ambermq.log.write.ballast import Ballast
+from ambermq.log.write.spare import Spare, close_spare, segment_bytes
 
-__all__ = ["NO_SPACE", "Housekeeper", "Space", "Spare", "close_spare", "segment_bytes"]
+__all__ = ["NO_SPACE", "Housekeeper", "Space"]
 
 _STEP_BYTES = 4 * 1024 * 1024
 _SYNC_BYTES = 2 * _STEP_BYTES
@@ -66,18 +67,6 @@ NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 """The errors of a full disk."""
 
 
-class Spare(NamedTuple):
-    """A segment file that is ready for use: synced and named in the manifest."""
-
-    file_id: int
-    size: int
-    """The size at which the segment is full."""
-
-    file: File
-    allocated_bytes: int = 0
-    """The bytes that are allocated: none, or `size`."""
-
-
 class Space(NamedTuple):
     """The free space of the disk."""
 
@@ -91,49 +80,14 @@ class Space(NamedTuple):
     """The bytes that the log had written before this was measured."""
 
 
-def segment_bytes(config: LogConfig, earlier_bytes: int) -> int:
-    """Return the size of the segment after `earlier_bytes` of segments: by default 4, 8, 16, 32, 64, 64 MiB."""
-    smallest = config.segment_bytes_min
-    return min(config.segment_bytes_max, smallest + earlier_bytes + -earlier_bytes % smallest)
-
-
-def close_spare(spare: Spare) -> None:
-    """Close a spare, and return its space to the disk: it holds nothing."""
-    with suppress(OSError):
-        spare.file.truncate(0)
-    spare.file.close()
-
-
 class Housekeeper:
     """The housekeeping of one log. `run` is the function of its lane; the loop calls the other methods."""
 
     __slots__ = (
-        "_adoptions",
-        "_ballast",
-        "_cached",
-        "_cached_bytes",
-        "_config",
-        "_directory",
-        "_edits",
-        "_file_deletion",
-        "_finished_adoptions",
-        "_has_spare",
-        "_index_builder",
-        "_is_full",
-        "_placements",
-        "_reserve_bytes",
-        "_rolls",
-        "_segment_bytes_max",
-        "_storage",
-        "_unallocated",
-        "_written_bytes",
-        "deletion_count",
-        "disk_bytes",
-        "faults",
-        "lane",
-        "manifest",
-        "space",
-        "spares",
+        *("_adoptions", "_ballast", "_cached", "_cached_bytes", "_config", "_directory", "_edits", "_file_deletion"),
+        *("_finished_adoptions", "_has_spare", "_index_builder", "_is_full", "_placements", "_reserve_bytes"),
+        *("_rolls", "_segment_bytes_max", "_storage", "_unallocated", "_written_bytes", "deletion_count"),
+        *("disk_bytes", "faults", "lane", "manifest", "space", "spares"),
     )
 
     lane: Lane

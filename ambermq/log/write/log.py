@@ -10,14 +10,13 @@ Rule 4. A roll needs a spare that is ready. Without one the active segment grows
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple
 
 from ambermq.log.buffer import Buffer
 from ambermq.log.compaction.adoption import Adoption
 from ambermq.log.errors import LogFailed
 from ambermq.log.format.batch import DraftBatch, encode_batch
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, Segment, SegmentHeader, segment_path
-from ambermq.log.format.time_range import TIME_MAX_US, TimeRange
+from ambermq.log.format.time_range import TIME_MAX_US
 from ambermq.log.index.background_builder import IndexFault
 from ambermq.log.manifest.manifest import Manifest
 from ambermq.log.manifest.snapshot_placement import Placement
@@ -26,10 +25,12 @@ from ambermq.log.storage.group_commit import GroupCommit, SyncTarget
 from ambermq.log.storage.interface import File
 from ambermq.log.storage.salt import draw_salt
 from ambermq.log.storage.worker_threads import Lane
+from ambermq.log.write.active_segment import ActiveSegment, UnsealedSegment
 from ambermq.log.write.body_holds import BodyHold, BodyHolds
 from ambermq.log.write.draft import Draft
-from ambermq.log.write.housekeeping import NO_SPACE, Housekeeper, Spare, close_spare
+from ambermq.log.write.housekeeping import NO_SPACE, Housekeeper
 from ambermq.log.write.open_files import OpenFiles
+from ambermq.log.write.spare import Spare, close_spare
 
 __all__ = ["Log"]
 
@@ -40,100 +41,15 @@ _PAGE_BYTES = 4096
 _DROP_BYTES = 1024 * 1024
 
 
-class _Active:
-    """The segment to which the log writes."""
-
-    __slots__ = (
-        "allocated_bytes",
-        "dropped_position",
-        "file",
-        "header",
-        "old_us",
-        "position",
-        "salt_crc",
-        "size",
-        "time_max_us",
-        "time_min_us",
-    )
-
-    def __init__(
-        self,
-        file: File,
-        header: SegmentHeader,
-        *,
-        position: int,
-        size: int,
-        allocated_bytes: int,
-        times: TimeRange | None = None,
-    ) -> None:
-        """Continue at `position`, which is 0 if `header` is not written yet. The segment is full at `size` bytes.
-
-        `times` are those of the records before `position`.
-        """
-        self.time_min_us, self.time_max_us = times or (TIME_MAX_US, -TIME_MAX_US)
-        self.allocated_bytes = allocated_bytes
-        self.old_us = 0
-        """The time at which its age requires a roll; 0 until this process writes a record to it."""
-        self.dropped_position = 0
-        """The end of the bytes that were dropped from the page cache."""
-        self.file = file
-        self.header = header
-        self.salt_crc = header.salt_crc
-        self.position = position
-        self.size = size
-
-    @property
-    def times(self) -> TimeRange | None:
-        """The times of its records; None if it has none."""
-        low_us, high_us = self.time_min_us, self.time_max_us
-        return TimeRange(low_us, high_us) if low_us <= high_us else None
-
-
-class _UnsealedSegment(NamedTuple):
-    """A segment that the log has rolled away from, and that is not yet durable."""
-
-    segment: Segment
-    file: File
-    written_bytes: int
-    times: TimeRange | None
-
-
 class Log:
     """The open log. `Recovery.log()` opens it at the position of the next record; `close` closes it."""
 
     __slots__ = (
-        "_active",
-        "_body_holds",
-        "_droppable_bytes",
-        "_failure",
-        "_growth_bytes_max",
-        "_half_bytes",
-        "_housekeeper",
-        "_housekeeping_lane",
-        "_last_us",
-        "_lock",
-        "_spare",
-        "_sync_lane",
-        "_synced_bytes",
-        "_syncer",
-        "_unsealed",
-        "_unsynced_bytes_max",
-        "_workers",
-        "bodies",
-        "config",
-        "directory",
-        "draft",
-        "durable_end",
-        "epoch",
-        "is_congested",
-        "is_low",
-        "log_end",
-        "log_id",
-        "low_bytes",
-        "marked_end",
-        "requested_end",
-        "storage",
-        "written_bytes",
+        *("_active", "_body_holds", "_droppable_bytes", "_failure", "_growth_bytes_max", "_half_bytes"),
+        *("_housekeeper", "_housekeeping_lane", "_last_us", "_lock", "_spare", "_sync_lane", "_synced_bytes"),
+        *("_syncer", "_unsealed", "_unsynced_bytes_max", "_workers", "bodies", "config", "directory", "draft"),
+        *("durable_end", "epoch", "is_congested", "is_low", "log_end", "log_id", "low_bytes", "marked_end"),
+        *("requested_end", "storage", "written_bytes"),
     )
 
     def __init__(self, files: OpenFiles) -> None:
@@ -157,7 +73,7 @@ class Log:
         self.directory = files.directory
         self._lock = files.lock
         self._spare: Spare | None = None
-        self._unsealed: deque[_UnsealedSegment] = deque()
+        self._unsealed: deque[UnsealedSegment] = deque()
         self.marked_end = 0
         """The durable end in the last written batch."""
         self.written_bytes = 0
@@ -190,7 +106,7 @@ class Log:
             touches_of=files.touches_of,
         )
         size, allocated_bytes = self._housekeeper.allocate_active(files.file, files.position)
-        self._active = _Active(
+        self._active = ActiveSegment(
             files.file,
             files.header,
             position=files.position,
@@ -251,8 +167,7 @@ class Log:
             if position + batch.size > active.size and self._can_roll(len(buffers)):
                 if buffers:
                     # Also the times of the batches that follow: a range may be wider.
-                    active.time_min_us = min(active.time_min_us, low_us)
-                    active.time_max_us = max(active.time_max_us, high_us)
+                    active.widen(low_us, high_us)
                     self._write_buffers(buffers, position, batch.base_offset)
                     buffers = []
                 active, position = self._roll(now_us), SEGMENT_HEADER_BYTES
@@ -261,8 +176,7 @@ class Log:
             if batch.runs or position >= bodies.next_position:
                 bodies.note_batch(batch.base_offset, position, batch.runs)
             position += batch.size
-        active.time_min_us = min(active.time_min_us, low_us)
-        active.time_max_us = max(active.time_max_us, high_us)
+        active.widen(low_us, high_us)
         self._write_buffers(buffers, position, draft.next_offset)
         return True
 
@@ -518,7 +432,7 @@ class Log:
             self._spare = self._housekeeper.take_spare()
         return self._spare is not None and (batch_count > 0 or self.log_end > self._active.header.base_offset)
 
-    def _active_by_age(self, now_us: int) -> _Active:
+    def _active_by_age(self, now_us: int) -> ActiveSegment:
         """Return the segment to write to: the next one if the active one is too old."""
         active = self._active
         if not active.old_us:
@@ -527,15 +441,17 @@ class Log:
             return self._roll(now_us)
         return active
 
-    def _roll(self, now_us: int) -> _Active:
+    def _roll(self, now_us: int) -> ActiveSegment:
         """Make the spare active and return it. The old active segment is sealed when it is durable."""
         old, spare = self._active, self._spare
         assert spare is not None
         path = segment_path(self.directory, old.header.file_id)
         segment = Segment(old.header.file_id, old.header.base_offset, self.log_end, old.position, path)
-        self._unsealed.append(_UnsealedSegment(segment, old.file, self.written_bytes, old.times))
+        self._unsealed.append(UnsealedSegment(segment, old.file, self.written_bytes, old.times))
         header = SegmentHeader(draw_salt(), self.log_id, spare.file_id, self.log_end, self.epoch)
-        self._active = _Active(spare.file, header, position=0, size=spare.size, allocated_bytes=spare.allocated_bytes)
+        self._active = ActiveSegment(
+            spare.file, header, position=0, size=spare.size, allocated_bytes=spare.allocated_bytes
+        )
         self._half_bytes = spare.size // 2
         self._active.old_us = now_us + 1000 * self.config.segment_age_ms_max
         self._spare = None

@@ -11,8 +11,8 @@ from ambermq.log.manifest.manifest import load, reserve_file_id
 from ambermq.log.recovery.recovery import Recovery
 from ambermq.log.storage.worker_threads import InlineLane, InlineWorkers
 from ambermq.log.write.ballast import Ballast
-from ambermq.log.write.housekeeping import segment_bytes
 from ambermq.log.write.log import Log
+from ambermq.log.write.spare import segment_bytes
 from tests.log.simulated import SimulatedStorage
 
 DIRECTORY = "/data"
