@@ -12,12 +12,19 @@ from ambermq.engine.events.column_codec import reader_of
 from ambermq.engine.events.event_type import Read
 from ambermq.engine.events.messages import FANOUT, LARGE, published_run
 from ambermq.engine.events.registry import NUMBERS, REGISTRY, SKIPPABLE
+from ambermq.engine.records.alike_rows import alike_sizes
 from ambermq.log.format.batch import Batch
+from ambermq.log.format.record import RECORD
 
 __all__ = ["events_of"]
 
 _READ: Final[Mapping[int, Read]] = {one.number: reader_of(one) for one in REGISTRY}
 _PUBLISHED: Final = NUMBERS[Published]
+_LONG: Final = 32
+"""A run that has this length is read on by columns."""
+
+Row = tuple[int, ...]
+"""The columns of a record, in the order of RECORD."""
 
 
 def events_of(batch: Batch) -> Iterator[Event]:
@@ -28,32 +35,52 @@ def events_of(batch: Batch) -> Iterator[Event]:
     header = batch.header
     base, base_time = header.base_offset, header.base_timestamp_us
     meta, position = batch.meta, 0
-    sizes: list[int] = []
-    first, like, delta = 0, None, 0
-    for row in batch.rows():
-        record_type = row[9]
-        if record_type == _PUBLISHED and not row[10] & (LARGE | FANOUT):
-            # The hot loop of recovery: alike messages at consecutive offsets become one run, without an object each.
-            alike = (row[4], row[5], row[6], row[10])
-            if alike == like and row[0] == delta + 1:
-                sizes.append(row[1])
-            else:
-                if like is not None:
-                    yield published_run(base + first, base_time, like, sizes)
-                first, like, sizes = row[0], alike, [row[1]]
-            delta = row[0]
+    for row, sizes in _joined(batch.records):
+        if sizes:
+            yield published_run(base + row[0], base_time, (row[4], row[5], row[6], row[10]), sizes)
             continue
-        if like is not None:
-            yield published_run(base + first, base_time, like, sizes)
-            like = None
         end = position + row[2]
-        read = _READ.get(record_type)
+        read = _READ.get(row[9])
         if read is not None:
             yield read(base + row[0], base_time + row[6], row, bytes(meta[position:end]))
         elif not row[10] & SKIPPABLE:
             raise EngineError(
-                f"record {base + row[0]} has the unknown type {record_type}: open this log with a newer version"
+                f"record {base + row[0]} has the unknown type {row[9]}: open this log with a newer version"
             )
         position = end
-    if like is not None:
-        yield published_run(base + first, base_time, like, sizes)
+
+
+def _joined(records: bytes) -> Iterator[tuple[Row, list[int]]]:
+    """Yield each row, without sizes; of a run of alike messages at consecutive offsets the first row, with all sizes.
+
+    This is the hot loop of recovery: no object is made for a message, and a long run is not read row by row.
+    """
+    head: Row = ()
+    like, sizes = None, list[int]()
+    index, count, probe = 0, len(records) // RECORD.size, _LONG
+    while index < count:
+        for row in RECORD.iter_unpack(memoryview(records)[index * RECORD.size :]):
+            index += 1
+            if row[9] == _PUBLISHED and not row[10] & (LARGE | FANOUT):
+                alike = (row[4], row[5], row[6], row[10])
+                if alike == like and row[0] == head[0] + len(sizes):
+                    sizes.append(row[1])
+                    if len(sizes) >= probe:
+                        break
+                    continue
+                if sizes:
+                    yield head, sizes
+                head, like, sizes, probe = row, alike, [row[1]], _LONG
+                continue
+            if sizes:
+                yield head, sizes
+                like, sizes = None, []
+            yield row, sizes
+        else:
+            break
+        rest = alike_sizes(records, index - 1)
+        sizes += rest
+        index += len(rest)
+        probe = 2 * len(sizes)
+    if sizes:
+        yield head, sizes
