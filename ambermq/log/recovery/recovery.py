@@ -41,7 +41,7 @@ from ambermq.log.read.body_store import BodyStore
 from ambermq.log.recovery.presence import check_presence
 from ambermq.log.segments.batch_copy import copy_batch
 from ambermq.log.segments.batch_walk import BatchWalk
-from ambermq.log.segments.segment_reader import SegmentReader, open_sealed, walk_whole
+from ambermq.log.segments.segment_reader import SegmentReader, is_unwritten, open_sealed, walk_whole
 from ambermq.log.segments.tail_survey import EPOCH_OFFSETS, TailSurvey, survey
 from ambermq.log.storage.interface import File, Lock, Storage
 from ambermq.log.storage.salt import draw_salt
@@ -363,15 +363,26 @@ def _written_end(part: SegmentReader) -> int:
     return end
 
 
+def _is_unwritten(storage: Storage, path: str) -> bool:
+    file = storage.open(path)
+    try:
+        return is_unwritten(file)
+    finally:
+        file.close()
+
+
 def _manifest(storage: Storage, directory: str) -> Manifest:
-    """Return the manifest; store that of a new log if the directory has neither a manifest nor a segment."""
+    """Return the manifest; store that of a new log if the directory has neither a manifest nor a batch.
+
+    A failed first start removes what it has made, and a kill may leave a segment without a batch then.
+    """
     manifest = manifests.load(storage, directory)
     if manifest is not None:
         return manifest
     if storage.exists(restoring_path(directory)):
         raise LogError(f"{directory} holds an unfinished restore: run the restore again, or delete the directory")
     segments = [name for name in storage.listdir(segments_path(directory)) if name.endswith(".log")]
-    if segments:
+    if not all(_is_unwritten(storage, f"{segments_path(directory)}/{name}") for name in segments):
         raise DamageError(manifest_path(directory), 0, f"a manifest for {len(segments)} segments", "no file")
     manifest = manifests.create(secrets.token_bytes(16))
     manifests.store(storage, directory, manifest)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from ambermq.log.errors import DamageError
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, SegmentHeader, segment_path
@@ -11,7 +12,9 @@ from ambermq.log.manifest.manifest import Manifest, SealedSegment
 from ambermq.log.segments.batch_walk import BatchWalk
 from ambermq.log.storage.interface import File, Storage
 
-__all__ = ["SegmentReader", "open_sealed", "open_segment", "walk_whole"]
+__all__ = ["SegmentReader", "is_unwritten", "open_sealed", "open_segment", "walk_whole"]
+
+_PIECE_BYTES: Final = 1 << 20
 
 
 @dataclass(slots=True)
@@ -48,6 +51,13 @@ class SegmentReader:
             end=self.size if end is None else end,
             batch_bytes_max=self.batch_bytes_max,
         )
+
+
+def is_unwritten(file: File) -> bool:
+    """Return whether a segment has nothing but zeros behind its header: no batch was ever written to it."""
+    size = file.size()
+    pieces = (file.read(_PIECE_BYTES, position) for position in range(SEGMENT_HEADER_BYTES, size, _PIECE_BYTES))
+    return not any(map(any, pieces))
 
 
 def open_segment(

@@ -174,16 +174,20 @@ class DiskFileLock:
 
     def is_at(self, path: str) -> bool:
         """Return whether `path` names the locked file, which may have been renamed or removed before the lock."""
-        locked = os.fstat(self._fd)
-        try:
-            found = os.stat(path)  # noqa: PTH116 - like fstat above
-        except FileNotFoundError:
-            return False
-        return (locked.st_dev, locked.st_ino) == (found.st_dev, found.st_ino)
+        return _is_at(self._fd, path)
 
     def release(self) -> None:
         """See FileLock."""
         os.close(self._fd)
+
+
+def _is_at(fd: int, path: str) -> bool:
+    opened = os.fstat(fd)
+    try:
+        found = os.stat(path)  # noqa: PTH116 - like fstat above
+    except FileNotFoundError:
+        return False
+    return (opened.st_dev, opened.st_ino) == (found.st_dev, found.st_ino)
 
 
 class DiskStorage:
@@ -249,17 +253,21 @@ class DiskStorage:
 
     def lock(self, path: str) -> DiskLock:
         """See Storage."""
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            holder = os.pread(fd, 1024, 0).decode(errors="replace")
-            os.close(fd)
-            raise LockedError(path, holder) from error
-        except OSError:
-            os.close(fd)
-            raise
-        return DiskLock(fd)
+        while True:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # A failed first start removes its lock file: a lock on the removed file would exclude no other process.
+                if _is_at(fd, path):
+                    return DiskLock(fd)
+                os.close(fd)
+            except BlockingIOError as error:
+                holder = os.pread(fd, 1024, 0).decode(errors="replace")
+                os.close(fd)
+                raise LockedError(path, holder) from error
+            except OSError:
+                os.close(fd)
+                raise
 
     def try_lock(self, path: str) -> DiskFileLock | None:
         """See Storage."""
