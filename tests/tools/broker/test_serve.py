@@ -146,6 +146,35 @@ def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     assert result.stderr.startswith(f"error: {tmp_path}/file/data: the directory cannot be created: found ")
 
 
+@pytest.fixture
+def read_only(tmp_path: Path) -> Iterator[Path]:
+    """A mount for reading only, with the directory `data` of a broker that has stopped. It needs root."""
+    source, target = tmp_path / "source", tmp_path / "mounted"
+    broker = ChildBroker(source / "data")
+    for one in (source, target):
+        one.mkdir()
+    broker.start()
+    assert broker.stop() == ExitCode.OK
+    bound = subprocess.run(["mount", "--bind", str(source), str(target)], capture_output=True, check=False)
+    if bound.returncode:
+        pytest.skip(f"a mount needs root: {bound.stderr.decode().strip()}")
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", str(target)], check=True, capture_output=True)
+        yield target
+    finally:
+        subprocess.run(["umount", str(target)], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("name", ["data", "new"])
+def test_a_read_only_mount_is_told_as_such(read_only: Path, name: str) -> None:
+    """The advice was to free space. A directory that exists and one that does not are refused alike."""
+    result = failed("--data", read_only / name)
+    assert (result.returncode, result.stdout) == (ExitCode.LOG_FAILED, "")
+    (line,) = result.stderr.splitlines()
+    assert "Read-only file system" in line
+    assert line.endswith("; the file system is mounted read-only: mount it for writing, or use another directory")
+
+
 def test_a_log_that_cannot_be_written_is_exit_code_74(tmp_path: Path) -> None:
     """A service manager can tell a sick disk from everything else."""
     result = subprocess.run(
