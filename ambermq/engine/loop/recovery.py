@@ -4,11 +4,15 @@ Rule 1. The fold begins with the newest valid snapshot; batches below its end ar
         reported to the caller, and the one before it is used.
 Rule 2. Without a snapshot the fold begins with the first event. If the history begins with a snapshot, its loss is
         damage.
+Rule 3. A kill may come after the event of a clock step and before the edit of the manifest that notes it. The fold
+        finds such a step, and the edit is made then.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from ambermq.engine.config import EngineConfig
+from ambermq.engine.events import ClockStepped
 from ambermq.engine.fold.apply import apply
 from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.model.state import EMPTY_STATE, State
@@ -19,7 +23,7 @@ from ambermq.engine.routing.router import FieldsOf, no_fields
 from ambermq.engine.snapshots.files import NewestSnapshot, newest_snapshot
 from ambermq.engine.time_budget import standing_clock
 from ambermq.log.errors import DamageError, LogError
-from ambermq.log.manifest.manifest import forget_lost, manifest_path
+from ambermq.log.manifest.manifest import forget_lost, manifest_path, note_clock_step
 from ambermq.log.recovery.recovery import Recovery
 from ambermq.log.write.ballast import Ballast
 
@@ -36,16 +40,25 @@ def fold_log(
 
     Raises DamageError if the log is damaged, or lacks the snapshot that its history begins with.
     """
+    return _fold(recovery, progress, report)[0]
+
+
+def _fold(
+    recovery: Recovery, progress: Callable[[int, int], None] | None, report: Report | None
+) -> tuple[State, ClockStepped | None]:
+    """Return the state, and the newest step of the clock among the folded events."""
     found = _newest(recovery, report)
-    state = found.state or EMPTY_STATE
+    state, step = found.state or EMPTY_STATE, None
     records = 0
     for batch in recovery.batches(found.snapshot.end if found.snapshot else 0):
         for event in events_of(batch):
             state = apply(state, event)
+            if type(event) is ClockStepped:
+                step = event
         records += batch.header.count
         if progress is not None:
             progress(records, batch.header.base_offset)
-    return state
+    return state, step
 
 
 def recover(
@@ -66,11 +79,14 @@ def recover(
     Without `ballast` the log has one of its own.
     Raises the errors of `fold_log`, and LogFailed.
     """
-    state = fold_log(recovery, progress, report)
+    state, step = _fold(recovery, progress, report)
     if not state.epoch:
         state = state.with_fields(mode=mode)
+    noted = recovery.manifest.clock_step
     lost = [(lost.first_offset, lost.next_offset) for lost in recovery.manifest.lost]
     log = recovery.log(touches_of=touches_of, ballast=ballast)
+    if step is not None and (noted is None or noted.offset < step.offset):
+        log.edit_manifest(partial(note_clock_step, offset=step.offset, time_us=step.time_us))
     loop = DurableLoop(log, state, config, fields_of, clock_ns)
     loop.start(now_us, lost)
     loop.snapshots.start(now_us, logged_bytes=recovery.scanned_bytes)

@@ -7,10 +7,10 @@ import pytest
 from ambermq.engine.compaction.plan import History, base_for
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.loop.durable_loop import DurableLoop
-from ambermq.engine.loop.recovery import fold_log
+from ambermq.engine.loop.recovery import fold_log, recover
 from ambermq.engine.records.reader import events_of
 from ambermq.engine.snapshots.retention import prunable
-from ambermq.log.manifest.manifest import ClockStep, Snapshot, create, note_clock_step
+from ambermq.log.manifest.manifest import ClockStep, Snapshot, create, load, note_clock_step, store
 from ambermq.log.recovery.recovery import Recovery
 from ambermq.log.storage.worker_threads import InlineWorkers
 from tests.engine.rig import COLD, Rig
@@ -93,6 +93,25 @@ def test_a_start_long_after_the_last_event_is_told(later_us: int, is_step: bool)
     loop = DurableLoop(recovery.log(InlineWorkers()), state, EngineConfig())
     loop.start(now_us)
     assert (loop.clock_step is not None) == is_step
+
+
+def test_a_step_that_a_kill_kept_from_the_manifest_is_noted_by_the_next_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise all that is older would count as old by a wrong clock, and be deleted."""
+    rig = Rig()
+    rig.producer("a")
+    step(rig, _YEAR_US)
+    rig.producer("b")
+    rig.kill()
+    noted = load(rig.storage, DIRECTORY)
+    assert noted is not None
+    assert noted.clock_step is not None
+    store(rig.storage, DIRECTORY, replace(noted, clock_step=None))
+    monkeypatch.setattr("ambermq.log.recovery.recovery.ThreadWorkers", InlineWorkers)
+    loop = recover(Recovery.open(rig.storage, DIRECTORY, COLD, rig.now_us), EngineConfig(), rig.now_us + _YEAR_US)
+    loop.log.close()
+    assert loop.log.manifest.clock_step == noted.clock_step
 
 
 def _snapshot(file_id: int, end: int, time_us: int) -> Snapshot:
