@@ -34,7 +34,7 @@ from ambermq.engine.snapshots.files import newest_snapshot
 from ambermq.log.buffer import Buffer
 from ambermq.log.config import LogConfig
 from ambermq.log.format.record import Record
-from ambermq.log.manifest.manifest import Horizon
+from ambermq.log.manifest.manifest import ClockStep, Horizon
 from ambermq.log.read.body_reads import DAMAGED
 from ambermq.log.read.log_reader import LogReader, ReadableBatch, open_reader
 from ambermq.log.storage.interface import Storage
@@ -79,6 +79,11 @@ class Past:
     def end(self) -> int:
         """The first offset that it does not answer for."""
         return self.reader.end
+
+    @property
+    def clock_step(self) -> ClockStep | None:
+        """The newest step of the clock; None if times do not fall along the log."""
+        return self.reader.manifest.clock_step
 
     @property
     def is_archived(self) -> bool:

@@ -35,7 +35,7 @@ def story_rows(story: MessageStory, *, is_archived: bool = False) -> list[dict[s
             rows.append(
                 {
                     "time": iso_time(step.time_us),
-                    "after": "" if after_us is None else f"+{duration_text(after_us)}",
+                    "after": "" if after_us is None else _after_text(after_us),
                     "time_us": step.time_us,
                     "after_us": after_us,
                 }
@@ -46,6 +46,10 @@ def story_rows(story: MessageStory, *, is_archived: bool = False) -> list[dict[s
     if not story.is_whole:
         rows.insert(len(_published(story, story.steps[0])), _gap(story, is_archived=is_archived))
     return rows
+
+
+def _after_text(after_us: int) -> str:
+    return f"{'+' if after_us >= 0 else ''}{duration_text(after_us)}"
 
 
 def place_values(story: MessageStory) -> list[dict[str, Any]]:

@@ -57,7 +57,8 @@ def queue(name: str, begin: str | None, end: str, step: str | None, data: str | 
         first = past.offset_at(begin_us)
         times = _times(begin_us, end_us, step)
         events = watched_events(past, first + 1, last)
-        samples = list(sampled(state_of(past, first), events, plain_name, times))
+        offsets = [past.offset_at(time_us) for time_us in times] if past.clock_step else None
+        samples = list(sampled(state_of(past, first), events, plain_name, times, offsets=offsets))
         rows = [_row(past, *pair) for pair in zip((begin_us, *times), samples, strict=False)]
     if all(sample.queue is None for sample in samples):
         raise no_such_queue(name, f"from {iso_time(begin_us)} to {iso_time(end_us)}")
@@ -65,10 +66,15 @@ def queue(name: str, begin: str | None, end: str, step: str | None, data: str | 
 
 
 def _begin(past: Past, name: str, last: int, end_us: int) -> int:
-    """Return the latest of: an hour before the end, the time of the queue's declaration, the begin of the log."""
-    found = state_of(past, last).queue_named(name)
-    declared_us = 0 if found is None else past.time_at(max(found.id, past.horizon.offset - 1))
-    return max(end_us - _SPAN_US, declared_us, past.first_time_us)
+    """Return the latest of: an hour before the end, the time of the queue's declaration, the begin of the log.
+
+    What was before the newest step of the clock has other times, perhaps later ones. So that step counts as the begin.
+    """
+    found, step = state_of(past, last).queue_named(name), past.clock_step
+    declared = 0 if found is None else max(found.id, past.horizon.offset - 1)
+    if step is not None and past.horizon.offset <= step.offset <= last:
+        return max(end_us - _SPAN_US, step.time_us, past.time_at(declared) if declared > step.offset else 0)
+    return max(end_us - _SPAN_US, past.time_at(declared) if found is not None else 0, past.first_time_us)
 
 
 def _times(begin_us: int, end_us: int, step: str | None) -> list[int]:

@@ -1,6 +1,7 @@
 """One queue over time: its state at the end of each step, and the messages published and settled in the step. Pure.
 
-Rule 1. The state at a time is the state after all events at or before it.
+Rule 1. The state at a time is the state after the last event at or before it, in the order of offsets. Times may fall
+along a log whose clock stepped: there the caller looks up the offsets.
 Rule 2. A queue that is declared again under its name is another queue: its counts begin at 0.
 """
 
@@ -50,13 +51,18 @@ def step_ends(*, begin_us: int, end_us: int, step_us: int) -> list[int]:
     return [*range((begin_us // step_us + 1) * step_us, end_us, step_us), end_us]
 
 
-def sampled(state: State, events: Iterable[Event], name: str, times_us: Sequence[int]) -> Iterator[Sample]:
-    """Yield the queue of a name at each of the ascending `times_us`; `state` is the state before the first event."""
+def sampled(
+    state: State, events: Iterable[Event], name: str, times_us: Sequence[int], *, offsets: Sequence[int] | None = None
+) -> Iterator[Sample]:
+    """Yield the queue of a name at each of the ascending `times_us`; `state` is the state before the first event.
+
+    `offsets` are the last ones at or before these times. None: the times of the events do not fall.
+    """
     before = state.queue_named(name)
     upcoming = iter(events)
     event = next(upcoming, None)
-    for time_us in times_us:
-        while event is not None and event.time_us <= time_us:
+    for number, time_us in enumerate(times_us):
+        while event is not None and (event.time_us <= time_us if offsets is None else event.offset <= offsets[number]):
             state = apply(state, event)
             event = next(upcoming, None)
         queue = state.queue_named(name)

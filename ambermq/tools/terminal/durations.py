@@ -9,7 +9,12 @@ _LARGE: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
 def duration_text(duration_us: int) -> str:
-    """Return a duration as text: `12 us`, `3.40 ms`, `12.5 s`, `2 min 3 s`, `3 h 20 min`, `4 d 3 h`."""
+    """Return a duration as text: `12 us`, `3.40 ms`, `12.5 s`, `2 min 3 s`, `3 h 20 min`, `4 d 3 h`.
+
+    The text of a negative duration, as after a step of the clock, begins with a minus sign.
+    """
+    if duration_us < 0:
+        return f"-{duration_text(-duration_us)}"
     if duration_us < 1_000:
         return f"{duration_us} us"
     if duration_us < 60_000_000:

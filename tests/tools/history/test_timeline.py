@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ambermq.engine.events import Event, Published, Settled
 from ambermq.engine.fold.apply import fold
@@ -47,6 +48,18 @@ def test_a_sample_is_the_queue_as_it_was_at_that_time(events: list[Event], name:
             assert sample.published == sum(_published(event, sample.queue.id) for event in step)
             assert oldest_entry(sample.queue) == min(_entries(sample.queue), default=None)
         last = time_us
+
+
+def test_a_sample_after_a_step_back_is_that_of_the_last_event_at_its_time(events: list[Event]) -> None:
+    """An event of the wrong future held back all that came after it."""
+    half = len(events) // 2
+    late = [replace(event, time_us=event.time_us + 10**15) for event in events[:half]]
+    stepped = [*late, *events[half:]]
+    times = step_ends(begin_us=events[half].time_us, end_us=events[-1].time_us, step_us=SECOND)
+    ends = [max(event.offset for event in stepped if event.time_us <= time_us) for time_us in times]
+    for end, sample in zip(ends, sampled(EMPTY_STATE, stepped, "one", times, offsets=ends), strict=True):
+        state = fold(EMPTY_STATE, [event for event in stepped if event.offset <= end])
+        assert sample.queue == state.queue_named("one")
 
 
 def _published(event: Event, queue: int) -> int:

@@ -21,6 +21,8 @@ from ambermq.tools.terminal.durations import duration_text
         (12_000_000_000, "3 h 20 min"),
         (86_400_000_000, "1 d"),
         (356_400_000_000, "4 d 3 h"),
+        (-12_340, "-12.3 ms"),
+        (-356_400_000_000, "-4 d 3 h"),
     ],
 )
 def test_a_duration_has_the_unit_that_fits(duration_us: int, text: str) -> None:
