@@ -6,6 +6,7 @@
     consumers    every outcome, runs dealt to two consumers, selectors
     topics       subscriptions of every kind, temporary queues
     bare         a virtual host in advanced mode, with a message whose body is damaged
+    clock        a step of the clock forward and one back, with messages between them
     load         messages sent and held, and a SIGKILL in the middle
 
 Rule 1. What a record type needs comes after the compaction and the retention run, so that it stays in the log.
@@ -29,14 +30,15 @@ from ambermq.log.read.log_reader import open_reader
 from ambermq.protocol.amqp10.message.message import Data
 from ambermq.protocol.amqp10.message.message import Message as OwnMessage
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties
-from ambermq.tools.broker.child_broker import ChildBroker
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.client.management_client import Management
 from ambermq.tools.messages.publisher import Publisher
 from ambermq.tools.terminal.errors import ConnectionBroke
 from tests.golden.data.observation import command, vhost_path
 from tests.interop.proton_options import NO_LOCAL, Capable, Dynamic
 from tests.interop.proton_peer import Got, ProtonPeer, Receiving
+from tests.stepped_broker import SteppedBroker
 
 __all__ = ["BROWSED", "CONFIG", "STORIES", "Life"]
 
@@ -59,7 +61,7 @@ STORIES: Final = {
         *("kept-0-0", "large-0", "both-0", "kept-3-1", "deleted-1", "purged-2", "goal", "large-news", "weather-1"),
         *("path-1", "region-1", "drawn-5", "anonymous-0", "4711", f"{0xA11CE:032x}", "0xff00", "text", "price-1"),
         *(f"shared-{number}" for number in range(8)),
-        *("shared-16", "load-0", "load-12", "load-120"),
+        *("shared-16", "stepped-1", "stepped-2", "load-0", "load-12", "load-120"),
     ),
     "rehearsal": ("rehearsed-0", "rehearsed-4", "later-0"),
     "bare": ("good", "fine", "bare-3"),
@@ -70,6 +72,7 @@ BROWSED: Final = frozenset({"kept", "shared", "letters", "orders", "doomed", "on
 """Queues that are looked at as they were."""
 
 _LOAD_ACCEPTED: Final = 150
+_AHEAD_S: Final = 90
 _DELETE_ON_NO_LINKS_OR_MESSAGES: Final = 0x2E
 
 
@@ -84,7 +87,7 @@ class Life:
         self.backup = place / "nightly.backup"
         self.sent: set[str] = set()
         """The SHA-256 of every message that proton or the load has sent."""
-        self._broker = ChildBroker(self.directory, arguments=("--config", str(config)))
+        self._broker = SteppedBroker(self.directory, arguments=("--config", str(config)))
 
     def run(self) -> None:
         """Live all of it; the broker is dead afterwards, whatever happens."""
@@ -98,6 +101,7 @@ class Life:
             self._topics()
             self._export()
             self._bare()
+            self._clock()
             self._load()
         finally:
             self._broker.kill()
@@ -279,6 +283,16 @@ class Life:
 
     def _spoil(self) -> None:
         _damage(vhost_path(self.directory, "bare"), b"spoiled", is_head=False)
+
+    def _clock(self) -> None:
+        """Step the clock twice: the times of events fall along the log."""
+        for number, ahead_s in enumerate((_AHEAD_S, 0), 1):
+            self._broker.step_to(ahead_s)
+            with LinkClient.connect(BrokerUrl.parse(self._broker.url)) as client:
+                while Management(client).request("READ", "org.ambermq.broker", {})[1]["clock_steps"] < number:
+                    time.sleep(0.05)
+            with self._peer("desk") as peer:
+                self._send(peer, "letters", _order(f"stepped-{number}"))
 
     def _load(self) -> None:
         """Send to a queue while consumers of two virtual hosts hold messages, and kill the broker in the middle."""
