@@ -100,7 +100,7 @@ class SegmentHeader(NamedTuple):
         """Return the header in `buffer`, or None if nothing was written yet.
 
         `buffer` holds the first 4096 bytes of `file`, or fewer if the file is shorter. Raises ForeignError if the file
-        is no segment or has a newer version, and DamageError if the header is not what was written.
+        has a newer version, and DamageError if the header is not what was written.
         """
         head = bytes(buffer[:SEGMENT_HEADER_BYTES])
         if not any(head):
@@ -109,7 +109,8 @@ class SegmentHeader(NamedTuple):
             raise DamageError(file, 0, f"{SEGMENT_HEADER_BYTES} bytes of segment header", f"{len(head)}")
         magic, version, salt, log_id, file_id, base_offset, epoch = _HEADER.unpack_from(head)
         if magic != _MAGIC:
-            raise ForeignError(f"{file} is no segment: expected magic {_MAGIC!r}, found {magic!r}")
+            # A manifest names only segments, so another magic is no other kind of file.
+            raise DamageError(file, 0, f"a segment header with magic {_MAGIC!r}", f"{magic!r}")
         (crc,) = _CRC.unpack_from(head, _HEADER.size)
         actual = crc32c(head[: _HEADER.size])
         if crc != actual:

@@ -381,8 +381,9 @@ def _manifest(storage: Storage, directory: str) -> Manifest:
         return manifest
     if storage.exists(restoring_path(directory)):
         raise LogError(f"{directory} holds an unfinished restore: run the restore again, or delete the directory")
-    segments = [name for name in storage.listdir(segments_path(directory)) if name.endswith(".log")]
-    if not all(_is_unwritten(storage, f"{segments_path(directory)}/{name}") for name in segments):
+    names = [name for name in storage.listdir(segments_path(directory)) if name.endswith(".log")]
+    segments = [name for name in names if not _is_unwritten(storage, f"{segments_path(directory)}/{name}")]
+    if segments:
         raise DamageError(manifest_path(directory), 0, f"a manifest for {len(segments)} segments", "no file")
     manifest = manifests.create(secrets.token_bytes(16))
     manifests.store(storage, directory, manifest)

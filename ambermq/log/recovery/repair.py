@@ -81,7 +81,8 @@ class Repair:
         if self.manifest_fault is not None:
             steps.append(f"rebuild {manifest_path(self.directory)} from {len(self.salvages.segments)} segments")
         for one in self.damaged_segments:
-            steps.append(f"write a clean copy of {one.batch_count} batches of {one.path}")
+            if one.runs:
+                steps.append(f"write a clean copy of {one.batch_count} batches of {one.path}")
             steps.append(f"move {one.path} to {aside_path(self, one.path)}")
         steps += [f"record offsets {lost.first_offset} to {lost.next_offset - 1} as lost" for lost in self.lost]
         return steps
@@ -124,7 +125,7 @@ def _lock_to_read(storage: Storage, path: str) -> FileLock | None:
 
 
 def _plan(directory: str, config: LogConfig, storage: Storage) -> Repair:
-    manifest, claims, fault = _claims(directory, storage)
+    manifest, claims, fault = _claims(directory, config, storage)
     salvages = salvage(
         storage, directory, claims, durable_end=manifest.durable_end, batch_bytes_max=config.batch_bytes_max
     )
@@ -133,15 +134,15 @@ def _plan(directory: str, config: LogConfig, storage: Storage) -> Repair:
     return Repair(directory, manifest, fault, salvages)
 
 
-def _claims(directory: str, storage: Storage) -> tuple[Manifest, list[Claim], LogError | None]:
-    headers = headers_of(storage, directory)
+def _claims(directory: str, config: LogConfig, storage: Storage) -> tuple[Manifest, list[Claim], LogError | None]:
+    headers = headers_of(storage, directory, batch_bytes_max=config.batch_bytes_max)
     try:
         manifest = manifests.load(storage, directory)
         fault = None if manifest else DamageError(manifest_path(directory), 0, "a manifest", "no file")
     except DamageError as error:
         manifest, fault = None, error
     if manifest is not None:
-        return manifest, claims_of(manifest, headers), None
+        return manifest, claims_of(storage, directory, manifest, headers), None
     if not headers:
         raise LogError(f"{directory} holds no manifest and no segment with a readable header")
     return *rebuild_manifest(headers, next_file_id=_next_file_id(storage, directory)), fault

@@ -8,6 +8,7 @@ Rule 3. Without a manifest the headers of the segments give their order. A later
 of an earlier one has replaced it. A later file that begins after that base ends the earlier one.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -27,6 +28,7 @@ __all__ = ["Claim", "Salvage", "Salvages", "claims_of", "headers_of", "rebuild_m
 
 _NO_END: Final = 1 << 62
 _EDITS_PER_FILE: Final = 16
+_SEGMENT_NAME: Final = re.compile(r"[0-9a-f]{16}\.log")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +102,8 @@ class Salvages:
     """Whether a batch is marked KEPT, so that history begins with a snapshot."""
 
 
-def claims_of(manifest: Manifest, headers: list[SegmentHeader]) -> list[Claim]:
-    """Return the claims of the manifest's segments in order, with that of a spare that may be in use already."""
+def claims_of(storage: Storage, directory: str, manifest: Manifest, headers: list[SegmentHeader]) -> list[Claim]:
+    """Return the claims of the manifest's segments in order, with that of a spare that is in use, or damaged."""
     claims = [Claim(one.file_id, one.base_offset, one.next_offset, one.size) for one in manifest.sealed]
     if manifest.active is not None:
         active = manifest.active
@@ -110,18 +112,50 @@ def claims_of(manifest: Manifest, headers: list[SegmentHeader]) -> list[Claim]:
         has_header = active.base_offset <= manifest.start_offset
         claims.append(Claim(active.file_id, active.base_offset, end, None, has_header))
         claims += [Claim(one.file_id, one.base_offset, _NO_END, None) for one in spares]
+        if manifest.spare is not None and not spares:
+            path = segment_path(directory, manifest.spare)
+            if storage.exists(path) and _read_header(storage, path)[1] is not None:
+                # No batch of it survives: nothing is lost, but no start opens it.
+                claims.append(Claim(manifest.spare, _NO_END, _NO_END, None))
     return claims
 
 
-def headers_of(storage: Storage, directory: str) -> list[SegmentHeader]:
-    """Return the readable headers of all segment files, in order of their file ids."""
-    folder, headers = segments_path(directory), list[SegmentHeader]()
-    for name in storage.listdir(folder):
-        if name.endswith(".log"):
-            header, _ = _read_header(storage, f"{folder}/{name}")
-            if header is not None and name == f"{header.file_id:016x}.log":
-                headers.append(header)
-    return headers
+def headers_of(storage: Storage, directory: str, *, batch_bytes_max: int) -> list[SegmentHeader]:
+    """Return the headers of all segment files, in order of their file ids.
+
+    The place of a damaged header is taken by what its batches say, if any survives.
+    """
+    folder, headers = segments_path(directory), dict[int, SegmentHeader]()
+    names = [name for name in storage.listdir(folder) if _SEGMENT_NAME.fullmatch(name)]
+    damaged = []
+    for name in names:
+        header, _ = _read_header(storage, f"{folder}/{name}")
+        if header is None:
+            damaged.append(name)
+        elif header.file_id == int(name[:16], 16):
+            headers[header.file_id] = header
+    log_id = headers[max(headers)].log_id if headers else None
+    for name in damaged:
+        found = _header_by_batches(storage, f"{folder}/{name}", batch_bytes_max)
+        if found is not None:
+            file_id = int(name[:16], 16)
+            headers[file_id] = found._replace(file_id=file_id, log_id=log_id or found.log_id)
+    return [headers[file_id] for file_id in sorted(headers)]
+
+
+def _header_by_batches(storage: Storage, path: str, batch_bytes_max: int) -> SegmentHeader | None:
+    """Return a header with the salt, base offset and epoch of a segment's batches; None if no batch survives."""
+    file = storage.open(path)
+    try:
+        found = surviving_header(file, file.read(SEGMENT_HEADER_BYTES, 0), batch_bytes_max=batch_bytes_max)
+        if found is None:
+            return None
+        for walk in _valid_batches(SegmentReader(path, file, found, batch_bytes_max, file.size())):
+            if walk.header is not None:
+                return found._replace(base_offset=walk.header.base_offset, epoch=walk.header.epoch)
+        return None
+    finally:
+        file.close()
 
 
 def rebuild_manifest(headers: list[SegmentHeader], *, next_file_id: int) -> tuple[Manifest, list[Claim]]:

@@ -65,7 +65,7 @@ def open_segment(
 ) -> SegmentReader | None:
     """Return an open segment that `manifest` names, or None if nothing was ever written to it.
 
-    Raises DamageError if the file is missing, damaged or of another log, and ForeignError if it is no segment.
+    Raises DamageError if the file is missing, damaged or of another log, and ForeignError if a newer version wrote it.
     """
     path = segment_path(directory, file_id)
     try:

@@ -322,6 +322,57 @@ def test_a_log_without_a_header_and_without_a_batch_is_repaired() -> None:
     assert recovered_bodies(Life(storage, config=ROOMY)) == {}
 
 
+@pytest.mark.parametrize("junk", [b"X", b"AMBERSEH" + bytes(4088), bytes(range(256)) * 40])
+def test_a_damaged_spare_without_a_batch_is_moved_aside(junk: bytes) -> None:
+    """A repair said that the log opens, and no start opened it."""
+    storage, written, _ = _stopped()
+    manifest = load(storage, DIRECTORY)
+    assert manifest is not None
+    assert manifest.spare is not None
+    file = storage.open(segment_path(DIRECTORY, manifest.spare), create=True)
+    file.write([junk], 0)
+    file.sync()
+    with pytest.raises(DamageError):
+        Recovery.open(storage, DIRECTORY, ROOMY, 1)
+    repair = apply(DIRECTORY, ROOMY, storage)
+    assert (repair.is_needed, repair.lost) == (True, ())
+    assert recovered_bodies(Life(storage, config=ROOMY)) == written
+    assert storage.listdir(f"{DIRECTORY}/aside") != []
+
+
+@pytest.mark.parametrize("position", [0, 8, 12, 20, 33, 41, 49, 60])
+def test_a_wrong_byte_in_the_header_of_a_segment_that_is_read_is_damage(position: int) -> None:
+    """A wrong magic was called another program's file, with the advice to use another version."""
+    storage, written, path = _stopped()
+    storage.damage(path, position, bytes([storage.content(path)[position] ^ 0x55]))
+    with pytest.raises(DamageError):
+        Recovery.open(storage, DIRECTORY, ROOMY, 1)
+    apply(DIRECTORY, ROOMY, storage)
+    assert recovered_bodies(Life(storage, config=ROOMY)) == written
+
+
+@pytest.mark.parametrize("length", [1, 4096])
+def test_a_log_without_its_manifest_keeps_a_segment_with_a_damaged_header(length: int) -> None:
+    """All its batches were given up as lost."""
+    storage = SimulatedStorage()
+    written = dict[int, bytes]()
+    paths = []
+    for number in range(3):
+        life = Life(storage, config=ROOMY)
+        life.write([body_of(number, 40)])
+        life.sync()
+        written |= life.written
+        life.log.close()
+        manifest = load(storage, DIRECTORY)
+        assert manifest is not None
+        assert manifest.active is not None
+        paths.append(segment_path(DIRECTORY, manifest.active.file_id))
+    storage.unlink(manifest_path(DIRECTORY))
+    _zero(storage, paths[1], length)
+    apply(DIRECTORY, ROOMY, storage)
+    assert recovered_bodies(Life(storage, config=ROOMY)) == written
+
+
 def test_an_active_segment_cut_off_after_a_stop_is_damage() -> None:
     """A clean stop tells the manifest how far the log went."""
     storage, _, path = _stopped()
