@@ -433,7 +433,7 @@ class ConnectionGateway:
         remote = self.connection.remote_open
         product = "" if remote is None else (remote.properties or {}).get("product", "")
         values = {"container": self.container, "user": self.identity.username or "", "product": product}
-        self.gateway.refused_transactions.append({name: str(value)[:80] for name, value in values.items()})
+        self.gateway.refused_transactions.append((self, {name: str(value)[:80] for name, value in values.items()}))
 
     def _attach_consumer(self, link: Sender) -> None:
         source = _attach_of(link).source

@@ -114,8 +114,8 @@ class Gateway:
         """The links of all connections; a new attach of a name steals the link."""
         self.mistakes: list[tuple[LinkPeer | None, Exception]] = []
         """Exceptions of our own code with the connection that each ended, for the server to log."""
-        self.refused_transactions: list[dict[str, str]] = []
-        """The clients that asked for a transaction, for the server to log."""
+        self.refused_transactions: list[tuple[ConnectionPeer, dict[str, str]]] = []
+        """The connections that asked for a transaction, each with names of its client, for the server to log."""
 
     def carry_out(self, effects: Iterable[Effect]) -> None:
         """Carry out effects in order. An exception of our code ends only the connection of its effect."""

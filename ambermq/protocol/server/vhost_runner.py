@@ -23,6 +23,7 @@ from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.loop.schedule import FOREVER_US, FULL, LATER, NOW, SOON, Due
 from ambermq.log.index.background_builder import IndexFault
 from ambermq.protocol.gateway.gateway import MEMORY, Gateway
+from ambermq.protocol.gateway.links.link_peer import LinkPeer
 from ambermq.protocol.gateway.links.producer_link import QUEUE_FULL
 from ambermq.protocol.server.vhost_server import VhostServer, VhostSocket
 from ambermq.protocol.server_limits import room_low_bytes
@@ -326,14 +327,19 @@ class VhostRunner:
 
     def _log_mistakes(self) -> None:
         for peer, mistake in self.gateway.mistakes:
-            socket = None if peer is None else self._server.sockets.get(peer)
             values = {"vhost": self.name, "error": repr(mistake), "exc_info": mistake}
-            self._server.peer_log.error("command failed", "" if socket is None else socket.address, **values)
+            self._server.peer_log.error("command failed", self._address_of(peer), **values)
         self.gateway.mistakes.clear()
         why = "the client asked for a transaction: transactions are not supported; use sessions without transactions"
-        for client in self.gateway.refused_transactions:
-            structlog.get_logger().warning("transaction refused", vhost=self.name, **client, reason=why)
+        for refused, client in self.gateway.refused_transactions:
+            values = {"vhost": self.name, **client, "reason": why}
+            self._server.peer_log.warning("transaction refused", self._address_of(refused), **values)
         self.gateway.refused_transactions.clear()
+
+    def _address_of(self, peer: LinkPeer | None) -> str:
+        """Return the address of a connection; empty if its socket is gone."""
+        socket = None if peer is None else self._server.sockets.get(peer)
+        return "" if socket is None else socket.address
 
     def arm(self, now_us: int) -> None:
         """Set the timer for the next deadline, unless it fires before."""

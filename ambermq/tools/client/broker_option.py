@@ -23,7 +23,7 @@ from ambermq.log.manifest.vhost_directories import load_root
 from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST, vhosts_path
 from ambermq.log.manifest.writer_lock import lock_path, read_holder
 from ambermq.log.storage.disk import DiskStorage
-from ambermq.tools.client.broker_url import vhost_path
+from ambermq.tools.client.broker_url import BrokerUrl, vhost_path
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
@@ -120,6 +120,7 @@ def broker_url(url: str | None, data: str | None) -> str:
         if url and data:
             raise click.UsageError(f"{URL_VARIABLE} and {DATA_VARIABLE} are both set: give --url or --data")
     if url:
+        BrokerUrl.parse(url)  # a path that names no virtual host is an error, with --vhost, too
         return _with_vhost(url)
     if data:
         return running_broker(vhost_directory(data), served=data).url

@@ -1,6 +1,6 @@
 """The URL of a broker: amqp://[USER[:PASSWORD]@]HOST[:PORT][/vhost:NAME].
 
-Any other path is ignored, because many clients send one.
+Any other path, a query or a fragment is an error: a command that ignored it would reach another virtual host.
 """
 
 from dataclasses import dataclass
@@ -47,8 +47,13 @@ class BrokerUrl:
             raise _invalid(text, "no amqp:// at the start")
         if not parts.hostname:
             raise _invalid(text, "no host after amqp://")
+        if parts.query or parts.fragment:
+            raise _invalid(text, "a query or a fragment")
+        has_vhost = parts.path.startswith(_VHOST_PATH)
+        vhost = parts.path.removeprefix(_VHOST_PATH) if has_vhost else ""
+        if parts.path not in {"", "/"} and not vhost:
+            raise _invalid(text, "no name after /vhost:" if has_vhost else "another path")
         username = unquote(parts.username) if parts.username else None
-        vhost = parts.path.removeprefix(_VHOST_PATH) if parts.path.startswith(_VHOST_PATH) else ""
         return cls(parts.hostname, port or PORT, username, unquote(parts.password or ""), unquote(vhost))
 
     def with_user(self, username: str | None, password: str) -> str:
@@ -71,5 +76,5 @@ def vhost_path(name: str) -> str:
 def _invalid(text: str, found: str) -> click.UsageError:
     shown = text.rsplit("@", 1)[-1]
     return click.UsageError(
-        f"{shown!r} is not the URL of a broker: expected amqp://[USER:PASSWORD@]HOST:PORT, found {found}"
+        f"{shown!r} is not the URL of a broker: expected amqp://[USER:PASSWORD@]HOST:PORT[/vhost:NAME], found {found}"
     )

@@ -40,6 +40,8 @@ from ambermq.tools.dataset.message_columns import content_of, id_of
 from ambermq.tools.dataset.rows import Longs, Records, RowBuilder, Rows, rows_of
 from ambermq.tools.dataset.schema import CONTENT_COLUMNS, MESSAGE_COLUMNS, UNREADABLE, schema_of
 from ambermq.tools.past.moment_option import AtOffset, AtTime, parse_when
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 __all__ = ["EVERYTHING", "Selection", "event_columns", "selection_between"]
 
@@ -81,7 +83,7 @@ EVERYTHING: Final = Selection()
 def selection_between(since: str, until: str, *, now_us: int) -> Selection:
     """Return the selection of events from the moment `since` to before `until`; an empty text is no bound.
 
-    Raises ToolError.
+    Raises ToolError, also if `until` lies before `since`. An offset and a time are not compared.
     """
     bounds: dict[str, Any] = {}
     for text, offset_name, time_name in ((since, "first", "begin_us"), (until, "end", "end_us")):
@@ -90,6 +92,9 @@ def selection_between(since: str, until: str, *, now_us: int) -> Selection:
                 bounds[offset_name] = offset
             case AtTime(time_us):
                 bounds[time_name] = time_us
+    for begin, end in (("first", "end"), ("begin_us", "end_us")):
+        if bounds.get(end, bounds.get(begin, 0)) < bounds.get(begin, 0):
+            raise ToolError("`until` lies before `since`", where=f"{since} to {until}", code=ExitCode.USAGE)
     return Selection(**bounds)
 
 

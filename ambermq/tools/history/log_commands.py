@@ -109,6 +109,8 @@ def dump(
 
     A line has offset, time in UTC, type and what happened. --output json prints NDJSON.
     """
+    if first is not None and last is not None and last < first:
+        raise ToolError("--to lies before --from", where=f"{first} to {last}", code=ExitCode.USAGE)
     lines = _lines(directory_to_read(data), first, last, types=frozenset(types), queue=queue, follow=follow)
     try:
         for line in islice(lines, limit):

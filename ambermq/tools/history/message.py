@@ -107,7 +107,9 @@ def _print_story(past: Past, story: MessageStory, *, is_first: bool) -> None:
     message_id = id_text(_head_of(past, story))
     name = "a message without an id" if message_id is None else f"message {message_id}"
     print_line(f"{'' if is_first else chr(10)}{printable(name)}, offset {story.offset}")
-    print_rows(story_rows(story, is_archived=past.is_archived), COLUMNS, "table")
+    # In JSON the detail is `words`, as in the output of `log dump` and `history tail`.
+    rows = ({**row, "detail": row["words"]} for row in story_rows(story, is_archived=past.is_archived))
+    print_rows(rows, COLUMNS, "table")
     for line in place_lines(story, past.now_us):
         print_words(f"now {line}")
 

@@ -18,7 +18,7 @@ from ambermq.tools.terminal.durations import duration_text
 
 __all__ = ["COLUMNS", "place_lines", "place_values", "story_rows"]
 
-COLUMNS: Final = ("time", "after", "what", "queue", "offset", "words")
+COLUMNS: Final = ("time", "after", "what", "queue", "offset", "detail")
 """The columns of a table of story rows."""
 
 

@@ -401,4 +401,4 @@ def test_a_transaction_is_refused_with_one_warning() -> None:
         assert isinstance(detach, Detach)
         assert detach.error is not None
         assert detach.error.condition == "amqp:not-implemented"
-    assert peer.gateway.refused_transactions == [{"container": "spring", "user": "", "product": ""}]
+    assert peer.gateway.refused_transactions == [(peer.peer, {"container": "spring", "user": "", "product": ""})]

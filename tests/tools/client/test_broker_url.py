@@ -10,7 +10,7 @@ from ambermq.tools.client.broker_url import BrokerUrl
     ("text", "expected"),
     [
         ("amqp://localhost", BrokerUrl("localhost", 5672)),
-        ("amqp://127.0.0.1:1/vhost", BrokerUrl("127.0.0.1", 1)),
+        ("amqp://127.0.0.1:1/", BrokerUrl("127.0.0.1", 1)),
         ("amqp://127.0.0.1:1/vhost:orders", BrokerUrl("127.0.0.1", 1, vhost="orders")),
         ("amqp://[::1]:7", BrokerUrl("::1", 7)),
         ("amqp://alice@h", BrokerUrl("h", 5672, "alice")),
@@ -18,7 +18,7 @@ from ambermq.tools.client.broker_url import BrokerUrl
     ],
 )
 def test_a_url_names_host_port_and_user(text: str, expected: BrokerUrl) -> None:
-    """Percent-encoding is undone; the port is 5672 unless named; a path means a virtual host, or nothing."""
+    """Percent-encoding is undone; the port is 5672 unless named; a path names a virtual host."""
     assert BrokerUrl.parse(text) == expected
 
 
@@ -31,20 +31,28 @@ def test_a_url_names_host_port_and_user(text: str, expected: BrokerUrl) -> None:
         ("amqps://h", "TLS"),
         ("amqp://h:x", "Port could not be cast"),
         ("amqp://h:99999", "out of range"),
+        ("amqp://h/orders", "another path"),
+        ("amqp://h/vhost", "another path"),
+        ("amqp://h/%2F", "another path"),
+        ("amqp://h//vhost:orders", "another path"),
+        ("amqp://h/vhost:", "no name after /vhost:"),
+        ("amqp://h?vhost=orders", "a query or a fragment"),
+        ("amqp://h/vhost:orders#x", "a query or a fragment"),
     ],
 )
 def test_what_is_no_url_is_a_wrong_command_line(text: str, found: str) -> None:
     """The message says what a URL looks like."""
-    with pytest.raises(click.UsageError, match=rf"expected amqp://\[USER:PASSWORD@\]HOST:PORT, found .*{found}"):
+    with pytest.raises(click.UsageError, match=rf"HOST:PORT\[/vhost:NAME\], found .*{found}"):
         BrokerUrl.parse(text)
 
 
 def test_a_password_is_never_shown() -> None:
     """Neither in the URL's text nor in a message about it."""
     assert str(BrokerUrl.parse("amqp://alice:secret@h:1")) == "amqp://h:1"
-    with pytest.raises(click.UsageError) as caught:
-        BrokerUrl.parse("amqps://alice:secret@h")
-    assert "secret" not in str(caught.value)
+    for text in ("amqps://alice:secret@h", "amqp://alice:secret@h/orders", "amqp://alice:#secret@h"):
+        with pytest.raises(click.UsageError) as caught:
+            BrokerUrl.parse(text)
+        assert "secret" not in str(caught.value)
 
 
 def test_an_address_of_six_keeps_its_brackets() -> None:

@@ -22,6 +22,7 @@ from ambermq.tools.dataset.log_segments import HistorySegment, open_history
 from ambermq.tools.dataset.segment_selection import possible_segments
 from ambermq.tools.spark.data_source import EventSource, PushingReader
 from ambermq.tools.spark.stream_source import EventStreamReader
+from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.engine.lived import LIVED, Lived
 
 _CONFIG = replace(LIVED, segment_bytes_min=1 << 14, segment_bytes_max=1 << 14)
@@ -180,6 +181,20 @@ def test_an_export_opens_only_what_may_hold_events(life: Lived, opened: list[int
     expected = between(rows, bound, 1 << 60) if bounds == "--since" else between(rows, 0, bound)
     assert f'"events":{len(expected)},' in done.stdout.replace(" ", "").replace("\n", "")
     assert 0 < len(set(opened)) <= counts_of(life.directory)[1]
+
+
+@pytest.mark.parametrize(("since", "until"), [("9", "5"), ("2026-11-22T00:00:00Z", "2026-11-21T00:00:00Z")])
+def test_an_export_refuses_bounds_in_the_wrong_order(life: Lived, tmp_path: Path, since: str, until: str) -> None:
+    """A moment of --until before that of --since is a mistake, and nothing is written; equal ones select nothing."""
+    target = tmp_path / "out"
+    command = ["log", "export", "--data", life.directory, "--parquet", str(target), "--runner", "local"]
+    done = CliRunner().invoke(main, [*command, "--since", since, "--until", until])
+    assert (done.exit_code, done.stdout) == (ExitCode.USAGE, "")
+    assert done.stderr == f"error: {since} to {until}: `until` lies before `since`\n"
+    assert not target.exists()
+    done = CliRunner().invoke(main, [*command, "--since", since, "--until", since, "--output", "json"])
+    assert done.exit_code == ExitCode.OK, done.stderr
+    assert '"events":0,' in done.stdout.replace(" ", "").replace("\n", "")
 
 
 def test_a_directory_of_an_older_version_is_bounded_too(old: str, opened: list[int]) -> None:

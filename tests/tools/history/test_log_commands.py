@@ -82,6 +82,15 @@ def test_dump_shows_only_what_was_asked_for(on_log: Run) -> None:
     assert "'orders'" not in other
 
 
+@pytest.mark.parametrize("options", [(), ("--follow",), ("--output", "json")])
+def test_dump_refuses_bounds_in_the_wrong_order(on_log: Run, options: tuple[str, ...]) -> None:
+    """An offset of --to below that of --from is a mistake: one line, and nothing on standard output."""
+    done = on_log("dump", "--from", "10", "--to", "5", *options)
+    assert (done.exit_code, done.stdout) == (ExitCode.USAGE, "")
+    assert done.stderr == "error: 10 to 5: --to lies before --from\n"
+    assert on_log("dump", "--from", "5", "--to", "5").exit_code == ExitCode.OK
+
+
 def test_dump_follows_what_is_written(run: Run, written: ChildBroker) -> None:
     """--follow prints later events as they come; --limit ends it."""
     options = ("--follow", "--queue", "followed", "--type", "published", "--limit", "1", "--output", "json")
