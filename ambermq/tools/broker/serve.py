@@ -175,7 +175,8 @@ async def _first_of(*events: asyncio.Event) -> None:
 
 
 def _mechanisms(users: Mapping[str, str], *, allows_anonymous: bool) -> tuple[str, ...]:
-    return (("ANONYMOUS", "MSSBCBS") if allows_anonymous else ()) + (("PLAIN",) if users else ())
+    # In decreasing order of preference (security, 5.3.3.1): some clients take the first one that they know.
+    return (("PLAIN",) if users else ()) + (("ANONYMOUS", "MSSBCBS") if allows_anonymous else ())
 
 
 class _Authenticator:

@@ -48,7 +48,7 @@ class SaslState(IntEnum):
 class SaslServer:
     """What a server offers; one value serves all its connections."""
 
-    mechanisms: tuple[str, ...] = ("ANONYMOUS", "PLAIN", "MSSBCBS")
+    mechanisms: tuple[str, ...] = ("PLAIN", "ANONYMOUS", "MSSBCBS")
     """In order of preference; MSSBCBS authenticates like ANONYMOUS."""
     takes_tokens: bool = False
     """Whether a client may choose AMBERMQ-TOKEN."""

@@ -12,7 +12,7 @@ from ambermq.protocol.amqp10.events import CreditChanged, TransferRun
 from ambermq.protocol.amqp10.link.link import BLOCKED, Link
 from ambermq.protocol.amqp10.link.link_session import LinkSession
 from ambermq.protocol.amqp10.link.partial_delivery import PartialDelivery
-from ambermq.protocol.amqp10.performatives.classes import Transfer
+from ambermq.protocol.amqp10.performatives.classes import TransactionalState, Transfer
 from ambermq.protocol.amqp10.serial_number import MASK, distance
 from ambermq.protocol.amqp10.spec import AmqpCondition, LinkCondition, ReceiverSettleMode, SenderSettleMode
 from ambermq.protocol.amqp10.state_tables import LinkState
@@ -120,11 +120,14 @@ class Receiver(Link):
             )
         if transfer.resume:
             raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, "the broker resumes no deliveries")
+        if type(transfer.state) is TransactionalState:
+            # Delivered now, the message would not wait for the end of its transaction (transactions, 4.4.1).
+            raise LinkFault(
+                AmqpCondition.NOT_IMPLEMENTED, "a transfer in a transaction: transactions are not supported"
+            )
         self.credit -= 1
         self.delivery_count = (self.delivery_count + 1) & MASK
         mode = self.receiver_settle_mode if transfer.rcv_settle_mode is None else transfer.rcv_settle_mode
-        if mode > self.receiver_settle_mode:
-            raise LinkFault(AmqpCondition.INVALID_FIELD, "rcv-settle-mode second on a link where first was agreed")
         is_second = mode == ReceiverSettleMode.SECOND
         return PartialDelivery(
             transfer.delivery_id, transfer.delivery_tag, transfer.message_format or 0, is_second=is_second
@@ -166,6 +169,9 @@ class Receiver(Link):
             )
         session = self.session
         if not partial.settled:
+            # The mode of a settled delivery has no meaning (transport, 2.7.5).
+            if partial.is_second and self.receiver_settle_mode != ReceiverSettleMode.SECOND:
+                raise LinkFault(AmqpCondition.INVALID_FIELD, "rcv-settle-mode second on a link where first was agreed")
             session.received.append(self, partial.delivery_id, 1, is_second=partial.is_second)
             session.has_second = session.has_second or partial.is_second
         message = bytes(payload) if isinstance(payload, bytearray) else payload

@@ -20,16 +20,20 @@ __all__ = ["with_header", "without_delivery_annotations"]
 def with_header(payload: Buffer, *, delivery_count: int, annotations: Mapping[Any, Any] | None = None) -> bytes:
     """Return a message rebuilt for its next delivery.
 
-    The header gets the delivery-count. The annotations (keys are symbols, of class Symbol or str) are merged into the
-    message annotations. The delivery annotations, which were for the broker, are dropped. All bytes from the properties
-    on stay. The payload may be the first frames of a large message. Raises DecodeError if a rebuilt section is bad.
+    The header gets the delivery-count, and a first-acquirer of true becomes false. The annotations (keys are symbols,
+    of class Symbol or str) are merged into the message annotations. The delivery annotations, which were for the
+    broker, are dropped. All bytes from the properties on stay. The payload may be the first frames of a large message.
+    Raises DecodeError if a rebuilt section is bad.
     """
     scanner = SectionScanner(payload)
     bare_start = scanner.bare_start()
     header = scanner.value(Section.HEADER)
     parts: list[Any] = []
     if header is not None or delivery_count:
-        parts.append(replace(header or Header(), delivery_count=delivery_count).encode())
+        kept = header or Header()
+        # A link has acquired the message before: a first-acquirer of true would be false (messaging, 3.2.1).
+        is_first = False if kept.first_acquirer else kept.first_acquirer
+        parts.append(replace(kept, first_acquirer=is_first, delivery_count=delivery_count).encode())
     if annotations:
         known = scanner.value(Section.MESSAGE_ANNOTATIONS) or {}
         if not isinstance(known, dict):

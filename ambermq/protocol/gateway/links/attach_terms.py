@@ -198,7 +198,8 @@ def _queue_terms(
     if at is not None and not is_copy:
         raise Refusal("amqp:invalid-field", f"the filter {AT} browses the past: it needs distribution-mode copy")
     answer = _answered_source(source, dynamic, source.capabilities, [*(applied or {}).items(), *selection.selectors])
-    answer.distribution_mode = StdDistMode.COPY if is_copy else source.distribution_mode
+    # A node with several modes says which one applies (messaging, 3.5.3).
+    answer.distribution_mode = StdDistMode.COPY if is_copy else StdDistMode.MOVE
     return _terms(attach, address, answer, is_copy=is_copy, at=at, selector=selection.selector, dynamic=dynamic)
 
 
@@ -216,7 +217,8 @@ def _subscription_terms(
     known = _NODE_CAPABILITIES | _SUBSCRIPTION_CAPABILITIES
     filters = [*selection.selectors, *(selection.no_locals if is_no_local else ())]
     answer = _answered_source(source, dynamic, _honoured(source.capabilities, known), filters)
-    answer.distribution_mode = source.distribution_mode
+    is_known = source.distribution_mode in {StdDistMode.MOVE, StdDistMode.COPY}
+    answer.distribution_mode = source.distribution_mode if is_known else None
     answer.durable = TerminusDurability.UNSETTLED_STATE if is_durable else TerminusDurability.NONE
     if dynamic is None:
         answer.expiry_policy = TerminusExpiryPolicy.NEVER if is_durable else TerminusExpiryPolicy.LINK_DETACH

@@ -24,7 +24,7 @@ from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.message.message import AmqpValue, Data, Message, decode_message
 from ambermq.protocol.amqp10.performatives.classes import Properties, Source
 from ambermq.protocol.amqp10.types.encode import encode
-from ambermq.protocol.amqp10.types.values import Map, Symbol
+from ambermq.protocol.amqp10.types.values import Int, Map, Symbol
 from ambermq.protocol.gateway.nodes.node_peer import NodePeer
 from ambermq.protocol.gateway.nodes.request_response import RequestResponse, target_of
 from ambermq.protocol.management.operations import KINDS, describe, noun_of, operation_of
@@ -162,7 +162,7 @@ class ManagementNode:
     ) -> None:
         self.links.pending -= 1
         self.links.settle(request.link, request.delivery_id)
-        result: dict[str, Any] = {"statusCode": status, "statusDescription": _cut(description)}
+        result: dict[str, Any] = {"statusCode": Int(status), "statusDescription": _cut(description)}
         if condition:
             result["errorCondition"] = Symbol(condition)
         message = Message(
