@@ -12,6 +12,7 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Close,
     Detach,
     Disposition,
+    Error,
     Flow,
     Header,
     Modified,
@@ -194,6 +195,19 @@ def test_the_answer_has_the_settle_modes_in_use() -> None:
             assert (up.snd_settle_mode, up.rcv_settle_mode) == (sender_mode, 0)
 
 
+def test_a_receiver_with_a_small_maximum_gets_the_message() -> None:
+    """The broker sends a message above the max-message-size of a receiver, which ends the link (transport, 2.7.3)."""
+    peer = Watching()
+    payload = Message(body=(Data(bytes(2000)),)).encode()
+    sent(peer, payload)
+    attached(peer, sends=False, max_message_size=1000)
+    assert got(peer) == [payload]
+    peer.say(Detach(handle=0, closed=True, error=Error(condition="amqp:link:message-size-exceeded")))
+    attached(peer, sends=False, name="other")
+    (again,) = got(peer)
+    assert decode_message(again).body == (Data(bytes(2000)),)
+
+
 def test_a_queue_tells_nothing_of_what_is_available() -> None:
     """`available` is 0 in flows of consumers, whatever waits; a browser's flows have the number (transport, 2.7.4)."""
     peer = Watching()
@@ -324,7 +338,10 @@ def opening() -> Open:
 
 def test_what_is_offered() -> None:
     """The anonymous terminus, shared subscriptions and sole connections; nothing else of the OASIS documents."""
-    assert opening().offered_capabilities == ("ANONYMOUS-RELAY", "SHARED-SUBS", "sole-connection-for-container")
+    ours = opening()
+    assert ours.offered_capabilities == ("ANONYMOUS-RELAY", "SHARED-SUBS", "sole-connection-for-container")
+    assert ours.desired_capabilities == ()
+    assert ours.outgoing_locales == ours.incoming_locales == ()
 
 
 def test_a_paired_link_is_answered_as_a_single_one() -> None:
@@ -425,6 +442,20 @@ def test_a_request_without_an_operation_is_refused() -> None:
     assert managing.status(operation="READ", type="org.none", name="q") == 400
 
 
+def test_operations_of_other_nodes_are_not_implemented() -> None:
+    """There are no other nodes to register (management)."""
+    managing = Managing()
+    for operation in ("REGISTER", "DEREGISTER", "GET-MGMT-NODES", "GET-ANNOTATIONS"):
+        assert managing.status(operation=operation, address="amqp://other/$management") == 501
+
+
+def test_locales_are_ignored() -> None:
+    """A request for another language gets the same text (management)."""
+    managing = Managing()
+    told = [managing.ask(request("DANCE", **asked))[0].application_properties for asked in ({}, {"locales": "de-DE"})]
+    assert told[0] == told[1]
+
+
 def test_an_answer_with_nowhere_to_go_is_dropped() -> None:
     """A request without a reply-to is carried out and accepted; no link gets its answer (management)."""
     managing = Managing()
@@ -443,6 +474,17 @@ def test_a_query_is_answered_by_names_and_rows() -> None:
     told = answer.body[0].value
     assert told["attributeNames"] == ["name", "available"]
     assert ["q", 0] in told["results"]
+
+
+def test_a_query_without_a_type_is_about_queues() -> None:
+    """The types have different attributes, so a table of all objects has no meaning (management)."""
+    managing = Managing()
+    assert managing.status(operation="CREATE", name="q") == 201
+    (plain,), (typed,) = (
+        managing.ask(request("QUERY", **asked)) for asked in ({}, {"entityType": "org.ambermq.queue"})
+    )
+    assert plain.body == typed.body
+    assert "identity" not in plain.body[0].value["attributeNames"]
 
 
 def test_the_node_of_management_takes_what_is_sent_to_it() -> None:
