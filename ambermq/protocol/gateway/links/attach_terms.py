@@ -197,7 +197,8 @@ def _queue_terms(
     is_copy = source.distribution_mode == StdDistMode.COPY or address == LOG_ADDRESS
     if at is not None and not is_copy:
         raise Refusal("amqp:invalid-field", f"the filter {AT} browses the past: it needs distribution-mode copy")
-    answer = _answered_source(source, dynamic, source.capabilities, [*(applied or {}).items(), *selection.selectors])
+    filters = [*(applied or {}).items(), *selection.selectors]
+    answer = _answered_source(source, dynamic, _honoured(source.capabilities, _NODE_CAPABILITIES), filters)
     # A node with several modes says which one applies (messaging, 3.5.3).
     answer.distribution_mode = StdDistMode.COPY if is_copy else StdDistMode.MOVE
     return _terms(attach, address, answer, is_copy=is_copy, at=at, selector=selection.selector, dynamic=dynamic)

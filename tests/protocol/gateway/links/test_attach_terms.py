@@ -144,13 +144,16 @@ def test_a_selector_is_a_string(value: Any) -> None:
 
 
 def test_capabilities_that_are_honoured_are_told() -> None:
-    """Of a target: what becomes of the unroutable, and what the node is."""
+    """Of a target: what becomes of the unroutable, and what the node is; of a source: what it is, and who shares it."""
     terms = producing_terms(sending(address="q", capabilities=("queue", "IMMEDIATE", "REJECT_UNROUTABLE", "x")))
     assert terms.target.capabilities == ("queue", "IMMEDIATE", "REJECT_UNROUTABLE")
     assert (terms.is_immediate, terms.unroutable) == (True, Unroutable.REJECT)
     assert producing_terms(sending(address="t", capabilities=("topic",))).unroutable is Unroutable.DISCARD
     source = consuming_terms(receiving(address="/topics/t", capabilities=("topic", "shared", "x"))).source
     assert source.capabilities == ("topic", "shared")
+    for address in ("q", "/log"):
+        source = consuming_terms(receiving(address=address, capabilities=("queue", "shared", "x"))).source
+        assert source.capabilities == ("queue",)
 
 
 @given(st.sampled_from(list(Lifetime)[1:]), st.sampled_from(["temporary-queue", "temporary-topic", ""]), st.booleans())
