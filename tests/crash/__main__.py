@@ -49,7 +49,10 @@ def _run_under_load(seed: int, kills: int) -> tuple[str, ...]:
         f"{time.monotonic() - began:.0f} s"
     )
     print(f"{result.sent} sent, {result.accepted} accepted, {result.arrived} arrived, {result.repeated} repeated")
-    print(f"{result.updated} updates acknowledged, looked at {result.looks} times after a kill")
+    print(
+        f"{result.updated} updates acknowledged, looked at {result.looks} times after a kill; log verified "
+        f"{result.verified} times, longest start {result.start_seconds_max:.1f} s"
+    )
     return result.faults
 
 

@@ -1,7 +1,8 @@
 """One sender, one queue, one receiver, on threads that live through every death of the broker.
 
 Ids are SENDER-NUMBER with numbers that only go up; a message whose outcome was cut off by a crash is never sent again,
-so what arrives can be held against what was sent, what was accepted, and the order.
+so what arrives can be held against what was sent, what was accepted, and the order. The body follows from the id, and
+is compared byte for byte. Each fault begins with the law that it breaks: lost, invented, order, count, body, outcome.
 """
 
 import threading
@@ -9,6 +10,7 @@ import time
 from collections.abc import Callable
 from itertools import pairwise
 
+from ambermq.log.buffer import Buffer
 from ambermq.protocol.amqp10.message.message import Data, Message, decode_message
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties
 from ambermq.tools.client.broker_url import BrokerUrl
@@ -16,17 +18,28 @@ from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.messages.publisher import Publisher
 from ambermq.tools.messages.subscriber import Subscriber
 from ambermq.tools.terminal.errors import ToolError
+from tests.crash.bodies import body_of, wrong_body
 
 __all__ = ["Pair"]
 
-_BODY = b"x" * 100
 _RETRY_SECONDS = 0.02
+_FAULTS_MAX = 3
+"""Of each kind: one cause has the same result for many messages."""
 
 
 class Pair:
     """The traffic of one queue, and the record of it."""
 
-    def __init__(self, name: str, current_url: Callable[[], str], *, rate: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        current_url: Callable[[], str],
+        *,
+        rate: int,
+        is_backlog: bool = False,
+        counts_may_be_low: bool = False,
+    ) -> None:
+        """`is_backlog`: nothing is received until `start_receiving`. `counts_may_be_low`: as after a power loss."""
         self.name = name
         self.sent = 0
         """Messages handed to the connection; their numbers are 0 to sent - 1."""
@@ -38,24 +51,31 @@ class Pair:
         """What must never happen and was seen while it ran."""
         self._current_url = current_url
         self._rate = rate
+        self._is_backlog = is_backlog
+        self._counts_may_be_low = counts_may_be_low
         self._is_sending = True
         self._is_receiving = True
         self._threads = [threading.Thread(target=work, daemon=True) for work in (self._send, self._receive)]
 
     def start(self) -> None:
-        """Begin to send and to receive."""
-        for thread in self._threads:
+        """Begin to send, and to receive unless the messages form a backlog."""
+        for thread in self._threads[: 1 if self._is_backlog else 2]:
             thread.start()
+
+    def start_receiving(self) -> None:
+        """Begin to receive the backlog."""
+        if self._is_backlog:
+            self._threads[1].start()
 
     def stop_sending(self) -> None:
         """Send no more, and return when the sender has ended."""
         self._is_sending = False
-        self._threads[0].join(60)
+        self._join(0)
 
     def stop_receiving(self) -> None:
         """Receive no more, and return when the receiver has ended."""
         self._is_receiving = False
-        self._threads[1].join(60)
+        self._join(1)
 
     def missing(self) -> set[int]:
         """Return the numbers that were accepted and have not arrived yet."""
@@ -70,16 +90,16 @@ class Pair:
         faults = list(self.faults)
         lost = sorted(self.missing())
         if lost:
-            faults.append(f"{self.name}: {len(lost)} accepted messages never arrived, the first is {lost[0]}")
+            faults.append(f"lost: {self.name}: {len(lost)} accepted messages never arrived, the first is {lost[0]}")
         invented = [number for number in numbers if not 0 <= number < self.sent]
         if invented:
-            faults.append(f"{self.name}: {invented[0]} arrived and was never sent")
+            faults.append(f"invented: {self.name}: {invented[0]} arrived and was never sent")
         faults += [
-            f"{self.name}: {after} arrived for the first time before {before}"
+            f"order: {self.name}: {after} arrived for the first time before {before}"
             for after, before in pairwise(numbers)
             if after > before
-        ][:3]
-        faults += self._silent_repetitions()
+        ][:_FAULTS_MAX]
+        faults += [] if self._counts_may_be_low else self._silent_repetitions()
         return faults
 
     @property
@@ -91,9 +111,13 @@ class Pair:
         seen: set[int] = set()
         for number, count in self.arrivals:
             if number in seen and count == 0:
-                return [f"{self.name}: {number} arrived again with delivery-count 0"]
+                return [f"count: {self.name}: {number} arrived again with delivery-count 0"]
             seen.add(number)
         return []
+
+    def _join(self, number: int) -> None:
+        if self._threads[number].ident is not None:
+            self._threads[number].join(60)
 
     def _send(self) -> None:
         while self._is_sending:
@@ -112,10 +136,11 @@ class Pair:
                 continue
             number = self.sent
             self.sent += 1
+            message_id = f"{self.name}-{number}"
             message = Message(
                 header=Header(durable=True),
-                properties=Properties(message_id=f"{self.name}-{number}"),
-                body=(Data(_BODY),),
+                properties=Properties(message_id=message_id),
+                body=(Data(body_of(message_id)),),
             )
             publisher.offer(message.encode(), number)
         publisher.finish()
@@ -124,7 +149,7 @@ class Pair:
         if outcome == "accepted":
             self.accepted.add(number)
         else:
-            self.faults.append(f"{self.name}: {number} was {outcome}")
+            self._note(f"outcome: {self.name}: {number} was {outcome}")
 
     def _receive(self) -> None:
         while self._is_receiving:
@@ -138,11 +163,23 @@ class Pair:
         subscriber = Subscriber(client, client.attach_receiver(self.name))
         while self._is_receiving:
             for payload in subscriber.payloads(idle_seconds=0.3):
-                message = decode_message(payload)
-                assert message.properties is not None
-                name, _, number = str(message.properties.message_id).rpartition("-")
-                if name != self.name:
-                    self.faults.append(f"{self.name}: {message.properties.message_id} is another queue's message")
-                self.arrivals.append((int(number), message.header.delivery_count if message.header else 0))
+                self._arrived(payload)
                 if not self._is_receiving:
                     return
+
+    def _arrived(self, payload: Buffer) -> None:
+        message = decode_message(payload)
+        message_id = str(message.properties and message.properties.message_id)
+        name, _, number = message_id.rpartition("-")
+        if name != self.name:
+            self._note(f"invented: {self.name}: {message_id} is another queue's message")
+            return
+        wrong = wrong_body(message, message_id)
+        if wrong:
+            self._note(f"body: {wrong}")
+        self.arrivals.append((int(number), message.header.delivery_count if message.header else 0))
+
+    def _note(self, fault: str) -> None:
+        kind = fault.partition(":")[0]
+        if sum(one.startswith(kind) for one in self.faults) < _FAULTS_MAX:
+            self.faults.append(fault)

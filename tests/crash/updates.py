@@ -57,7 +57,8 @@ class Updates:
     def stop(self) -> None:
         """Update no more, and return when the thread has ended."""
         self._is_running = False
-        self._thread.join(60)
+        if self._thread.ident is not None:
+            self._thread.join(60)
 
     def look(self) -> None:
         """Ask the broker that runs now what it goes by. Raises ToolError."""

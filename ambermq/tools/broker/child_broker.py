@@ -4,7 +4,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -21,14 +21,28 @@ _STOP_SECONDS: Final = 15.0
 class ChildBroker:
     """`ambermq serve` as a child process, on a free port of the loopback interface."""
 
-    def __init__(self, directory: Path, *, arguments: Sequence[str] = ()) -> None:
-        """`directory` is the data directory; the broker's log lines go to the file `<name>.stderr` next to it."""
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        arguments: Sequence[str] = (),
+        ready_seconds: float = _READY_SECONDS,
+        command_of: Callable[..., list[str]] = child_command,
+        stderr_path: Path | None = None,
+    ) -> None:
+        """`directory` is the data directory; the broker's log lines go to the file `<name>.stderr` next to it.
+
+        `ready_seconds` is the timeout of a start. `command_of` returns the command line for arguments of `ambermq`.
+        `stderr_path` is another file for the log lines.
+        """
         self.directory = directory
         self.url = ""
         """The URL of the broker after its start."""
-        self.stderr_path = directory.with_name(f"{directory.name}.stderr")
+        self.stderr_path = stderr_path or directory.with_name(f"{directory.name}.stderr")
         """The file with the log lines of all starts."""
         self._arguments = arguments
+        self._ready_seconds = ready_seconds
+        self._command_of = command_of
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -47,7 +61,7 @@ class ChildBroker:
             raise ToolError(
                 "the broker did not start",
                 where=str(self.directory),
-                expected=f"a ready line within {_READY_SECONDS:.0f} s",
+                expected=f"a ready line within {self._ready_seconds:g} s",
                 found=self.last_log_line(),
                 code=ExitCode.CANNOT_CONNECT,
             )
@@ -56,7 +70,7 @@ class ChildBroker:
 
     def launch(self) -> None:
         """Start the broker and return at once."""
-        command = child_command("serve", "--data", str(self.directory), "--port", "0")
+        command = self._command_of("serve", "--data", str(self.directory), "--port", "0")
         with self.stderr_path.open("ab") as stderr:
             self._process = subprocess.Popen(
                 [*command, *self._arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr
@@ -100,4 +114,4 @@ class ChildBroker:
         assert stdout is not None
         poller = select.poll()
         poller.register(stdout, select.POLLIN)
-        return stdout.readline().decode() if poller.poll(_READY_SECONDS * 1000) else ""
+        return stdout.readline().decode() if poller.poll(self._ready_seconds * 1000) else ""

@@ -1,5 +1,6 @@
 """The index of a sealed segment: what it tells, and that one which does not fit is never believed."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -135,6 +136,19 @@ def test_a_build_that_is_given_up_leaves_nothing(segment: Segment) -> None:
     assert [builder.step() for _ in range(3)] == [True, True, True]
     builder.close()
     assert not list(Path(segment.path).parent.glob(f"{segment.file_id:016x}.index*"))
+
+
+def test_an_index_is_synced_before_it_has_its_name(segment: Segment, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loss of power leaves a whole index or none: all its bytes are synced under the temporary name."""
+    target, synced = Path(path_of_index(segment)), list[int]()
+
+    def fsync(fd: int) -> None:
+        assert not target.exists()
+        synced.append(os.fstat(fd).st_size)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    build(DiskStorage().open(segment.path), segment, batch_bytes_max=CONFIG.batch_bytes_max)
+    assert synced == [target.stat().st_size]
 
 
 def test_an_index_that_fits_is_left_alone(segment: Segment) -> None:

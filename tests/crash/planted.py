@@ -1,0 +1,150 @@
+"""Faults that are planted in a broker, by name, to test the campaigns: each must be found.
+
+    settle-before-sync    effects leave when their batch is written, before it is synced
+    manifest-not-synced   a new manifest is renamed over the old one without a sync of its bytes
+    event-dropped         a start does not apply one of the events that published to the queue `backlog`
+    body-changed          one byte of each 50th delivery is another
+    file-left             a start leaves a file that the manifest does not name
+    start-failed          a start on an existing log ends with an error
+    start-slow            no fault: a start takes 3 s longer, as on a busy machine
+
+Run as a file, `planted.py NAME ARGUMENTS` is the command `ambermq` with this fault. The first two faults break promises
+about a power loss. A SIGKILL does not show them, because the kernel keeps what is written.
+"""
+
+import itertools
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from ambermq.engine.effects import Deliver, Effect
+from ambermq.engine.events import Event, Published
+from ambermq.engine.loop import recovery
+from ambermq.engine.loop.effect_release import EffectRelease
+from ambermq.engine.loop.pending_effects import PendingEffects
+from ambermq.engine.model.state import State
+from ambermq.log.errors import LogError
+from ambermq.log.manifest import manifest
+from ambermq.log.manifest.manifest import segments_path
+from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.storage.disk import DiskFile
+from ambermq.log.write.log import Log
+from ambermq.tools.cli import main
+from ambermq.tools.terminal.child_command import child_command
+
+__all__ = ["PLANTS", "planted_command"]
+
+_SLOW_SECONDS: Final = 3.0
+_BODY_CHANGED_EACH: Final = 50
+_BACKLOG: Final = "backlog"
+
+
+def planted_command(name: str, *arguments: str) -> list[str]:
+    """Return the command line of `ambermq` with a planted fault."""
+    assert name in PLANTS, name
+    interpreter, safe_path, _, _, *rest = child_command(*arguments)
+    return [interpreter, safe_path, str(Path(__file__).resolve()), name, *rest]
+
+
+def _settle_before_sync() -> None:
+    add = PendingEffects.add
+
+    def add_synced(self: PendingEffects, effects: Any, log_end: int, durable_end: int) -> Any:
+        return add(self, effects, log_end, max(log_end, durable_end))
+
+    PendingEffects.add = add_synced  # type: ignore[method-assign]
+
+
+def _manifest_not_synced() -> None:
+    replace = manifest._replace
+
+    def replace_unsynced(*arguments: Any) -> None:
+        sync, DiskFile.sync = DiskFile.sync, lambda _: None  # type: ignore[method-assign]
+        try:
+            replace(*arguments)
+        finally:
+            DiskFile.sync = sync  # type: ignore[method-assign]
+
+    manifest._replace = replace_unsynced
+
+
+def _event_dropped() -> None:
+    fold_log, applied, published = recovery.fold_log, recovery.apply, list[int]()
+    dropped = [-1]
+
+    def fold_twice(found: Recovery, *arguments: Any) -> State:
+        published.clear()
+        dropped[0] = -1
+        fold_log(found)
+        dropped[0] = published[len(published) // 2] if published else -1
+        return fold_log(found, *arguments)
+
+    def apply_most(state: State, event: Event) -> State:
+        if isinstance(event, Published):
+            if event.offset == dropped[0]:
+                return state
+            if [state.queues[number].name for number in event.queues if number in state.queues] == [_BACKLOG]:
+                published.append(event.offset)
+        return applied(state, event)
+
+    recovery.fold_log, recovery.apply = fold_twice, apply_most
+
+
+def _body_changed() -> None:
+    release, released = EffectRelease.release, itertools.count(1)
+
+    def release_changed(self: EffectRelease, effects: Iterable[Effect]) -> list[Effect]:
+        leaving = release(self, effects)
+        for effect in leaving:
+            if isinstance(effect, Deliver) and next(released) % _BODY_CHANGED_EACH == 0:
+                body = bytearray(effect.bodies[0])
+                body[-1] ^= 1
+                effect.bodies = [bytes(body), *effect.bodies[1:]]
+        return leaving
+
+    EffectRelease.release = release_changed  # type: ignore[method-assign]
+
+
+def _file_left() -> None:
+    opened = Recovery.log
+
+    def log_and_file(self: Recovery, **arguments: Any) -> Log:
+        log = opened(self, **arguments)
+        Path(segments_path(self.directory), "00000000deadbeef.log").touch()
+        return log
+
+    Recovery.log = log_and_file  # type: ignore[method-assign]
+
+
+def _start_failed() -> None:
+    opened = Recovery.log
+
+    def log_or_fail(self: Recovery, **arguments: Any) -> Log:
+        if self.manifest.epoch:
+            raise LogError("planted: this log does not open")
+        return opened(self, **arguments)
+
+    Recovery.log = log_or_fail  # type: ignore[method-assign]
+
+
+def _start_slow() -> None:
+    time.sleep(_SLOW_SECONDS)
+
+
+PLANTS: Final[Mapping[str, Callable[[], None]]] = {
+    "settle-before-sync": _settle_before_sync,
+    "manifest-not-synced": _manifest_not_synced,
+    "event-dropped": _event_dropped,
+    "body-changed": _body_changed,
+    "file-left": _file_left,
+    "start-failed": _start_failed,
+    "start-slow": _start_slow,
+}
+"""The function that plants each fault in this process."""
+
+
+if __name__ == "__main__":
+    PLANTS[sys.argv.pop(1)]()
+    main(prog_name="ambermq")
