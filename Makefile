@@ -52,7 +52,7 @@ lint: $(DEV) ## style, types, layers and links alone
 bench: $(DEV) ## measures the broker, Artemis and RabbitMQ where they can run
 	$(BIN)/python -m bench
 
-crash: $(DEV) ## kills brokers under load, and checks every promise; SEED=N repeats a run
+crash: $(DEV) ## kills brokers, cuts their power, and checks every promise; SEED=N repeats a run
 	$(BIN)/python -m tests.crash $(if $(SEED),--seed $(SEED))
 
 # The property tests with other examples than those of `make test`. A failure is printed with a line that repeats it.

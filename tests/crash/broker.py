@@ -1,6 +1,6 @@
 """The broker of a campaign, and what is checked on its directory after each kill.
 
-Rule 1. A machine may be busy: a start has 600 s. The longest start is part of the result, and no fault.
+Rule 1. A machine may be busy: a start has 600 s, and so has an end. The longest start is told, and is no fault.
 Rule 2. A start that ends without the ready line is a fault, and ends the campaign.
 """
 
@@ -37,6 +37,7 @@ class CampaignBroker(ChildBroker):
             directory,
             arguments=() if config is None else ("--config", str(config)),
             ready_seconds=READY_SECONDS,
+            stop_seconds=READY_SECONDS,
             command_of=partial(planted_command, plant) if plant else child_command,
             stderr_path=stderr_path,
         )

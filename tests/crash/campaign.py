@@ -47,6 +47,15 @@ class Result:
     faults: tuple[str, ...]
     """What went wrong; empty when every promise was kept."""
 
+    @property
+    def figures(self) -> str:
+        """The figures, for people."""
+        return (
+            f"{self.sent} sent, {self.accepted} accepted, {self.arrived} arrived, {self.repeated} repeated; "
+            f"{self.updated} updates acknowledged, looked at {self.looks} times after a crash; "
+            f"log verified {self.verified} times, longest start {self.start_seconds_max:.1f} s"
+        )
+
 
 def run_campaign(
     directory: Path,

@@ -1,12 +1,15 @@
-"""A campaign: SIGKILL at random moments of compactions by Spark, beside a broker under load.
+"""A campaign: SIGKILL while compactions by Spark are under way, beside a broker under load.
 
     worker     a Python process of Spark's: the task is tried again, or the compaction ends with a message
     broker     the one that is asked to commit: the log is as it was, or compacted
     java       Spark's Java process: the driver tells it
     driver     the process that the command is: its Java process ends too
 
-Every other kill waits until the job asks for its commit. After each the directory verifies, the next compaction
-succeeds, and what the dead one left is gone. Everything random comes from one seed.
+Rule 1. The driver says which stage it enters, and a kill waits for its stage: each kind meets each stage in turn.
+Rule 2. A compaction that has ended before its kill counts for nothing: another one begins.
+Rule 3. After each kill the directory verifies, the next compaction succeeds, and what the dead one left is gone.
+
+Everything random comes from one seed.
 """
 
 import os
@@ -15,7 +18,8 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,28 +27,33 @@ from typing import Final
 
 import psutil  # type: ignore[import-untyped]  # its types are a package of their own
 
-from ambermq.log.buffer import Buffer
-from ambermq.log.recovery.verify import verify
-from ambermq.protocol.amqp10.message.message import Data, Message, decode_message
-from ambermq.protocol.amqp10.performatives.classes import Header
-from ambermq.tools.broker.child_broker import ChildBroker
-from ambermq.tools.client.broker_url import BrokerUrl
-from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.compaction.local_runner import LocalRunner
-from ambermq.tools.messages.publisher import Publisher
-from ambermq.tools.messages.subscriber import Subscriber
+from tests.crash.broker import CampaignBroker, StartFailed, verify_faults
 from tests.crash.campaign import drain
 from tests.crash.compaction_child import compact_once
 from tests.crash.pair import Pair
+from tests.crash.pile import pile_faults, pile_up
 
-__all__ = ["KINDS", "Result", "run_compaction_campaign"]
+__all__ = ["KINDS", "Result", "rounds_of", "run_compaction_campaign"]
 
-KINDS: Final = ("worker", "broker", "java", "driver")
-_PILE_COUNT: Final = 4000
-_BODY_BYTES: Final = 1024
+KINDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "worker": ("count", "rewrite"),
+    "broker": ("snapshots", "count", "rewrite", "commit"),
+    "java": ("snapshots", "count", "rewrite", "commit"),
+    "driver": ("snapshots", "count", "rewrite", "commit"),
+}
+"""The processes, each with the stages in which it is killed. A worker works in two of them."""
 _START_SECONDS: Final = 600.0
 _ANSWER_SECONDS: Final = 600.0
-_COMMIT_SECONDS: Final = 0.03
+_TRIES_MAX: Final = 20
+"""Compactions that may end before one kill."""
+
+
+def rounds_of(kills: int) -> list[tuple[str, str]]:
+    """Return the kind and the stage of so many kills: each kind in turn, and each of its stages in turn."""
+    kinds = list(KINDS)
+    pairs = ((kinds[number % len(kinds)], number // len(kinds)) for number in range(kills))
+    return [(kind, KINDS[kind][turn % len(KINDS[kind])]) for kind, turn in pairs]
 
 
 @dataclass(slots=True)
@@ -52,10 +61,13 @@ class Result:
     """What a campaign came to."""
 
     kills: int = 0
+    """Kills of compactions that were under way."""
+    stages: Counter[str] = field(default_factory=Counter)
+    """The kills by the stage that the compaction was in."""
+    ended_before: int = 0
+    """Compactions that ended before a kill; they are not among the kills."""
     cut_short: int = 0
     """Compactions that did not come to their end."""
-    at_commit: int = 0
-    """Kills after a job had asked for its commit."""
     accepted: int = 0
     faults: list[str] = field(default_factory=list)
     """What went wrong; empty when every promise was kept."""
@@ -68,24 +80,44 @@ class _Driver:
         self._directory = directory
         self._process: subprocess.Popen[bytes] | None = None
         self._java: psutil.Process | None = None
+        self._read = b""
+        self._has_ended = False
+        self.stage = ""
+        """The stage of the compaction."""
+        self.answer: str | None = None
+        """The result of the compaction."""
 
     def begin(self) -> None:
         """Begin a compaction."""
         if self._process is None:
             self._start()
+        self.stage, self.answer = "", None
         assert self._process is not None
         assert self._process.stdin is not None
         self._process.stdin.write(b"\n")
         self._process.stdin.flush()
 
-    def answer(self) -> str | None:
-        """Return what came of it: nothing, or the error; None where the process ends without an answer."""
-        line = self._line(_ANSWER_SECONDS)
-        return line[:-1] if line else None
+    def wait_for(self, stage: str) -> None:
+        """Wait until the compaction is in a stage, or has ended."""
+        while self.stage != stage and self.is_under_way(_ANSWER_SECONDS):
+            pass
 
-    def has_answered(self) -> bool:
-        """Whether there is an answer by now."""
-        return self._is_readable(0)
+    def wait(self) -> str | None:
+        """Wait for the end; return "" for success, or the error; None where the process ends without an answer."""
+        while self.is_under_way(_ANSWER_SECONDS):
+            pass
+        return self.answer
+
+    def is_under_way(self, seconds: float = 0.0) -> bool:
+        """Read what the driver says, at most for so many seconds; return whether it still compacts."""
+        line = self._line(seconds) if self.answer is None and not self._has_ended else None
+        if line is not None:
+            word, _, rest = line.partition(" ")
+            if word == "done":
+                self.answer = rest.strip()
+            elif word == "stage":
+                self.stage = rest.strip()
+        return self.answer is None and not self._has_ended
 
     def kill(self) -> None:
         """Send SIGKILL to the process itself."""
@@ -97,13 +129,15 @@ class _Driver:
         assert self._java is not None
         self._java.kill()
 
-    def kill_worker(self, chance: random.Random) -> None:
-        """Send SIGKILL to one of the Python processes that Spark has started, the one that starts them included."""
+    def kill_worker(self, chance: random.Random) -> bool:
+        """Send SIGKILL to one of the Python processes that Spark has started; return whether there was one."""
         assert self._java is not None
         workers = [one for one in self._java.children(recursive=True) if _is_worker(one)]
-        if workers:
-            with suppress(psutil.NoSuchProcess):
-                chance.choice(workers).kill()
+        if not workers:
+            return False
+        with suppress(psutil.NoSuchProcess):
+            chance.choice(workers).kill()
+        return True
 
     def end(self) -> str:
         """End it, and wait for its Java process; returns what is wrong."""
@@ -122,20 +156,28 @@ class _Driver:
         # A driver that is killed leaves its session's files: they lie where the campaign's go.
         environment = {**os.environ, "TMPDIR": str(self._directory.parent)}
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
-        words = self._line(_START_SECONDS).split()
+        self._read, self._has_ended = b"", False
+        words = (self._line(_START_SECONDS) or "").split()
         assert words[:1] == ["ready"], words
         self._java = psutil.Process(int(words[1]))
 
-    def _line(self, seconds: float) -> str:
-        assert self._is_readable(seconds), f"no answer in {seconds:.0f} s"
+    def _line(self, seconds: float) -> str | None:
+        """Return the next line; None if none comes in time, or the process has ended."""
         assert self._process is not None
         assert self._process.stdout is not None
-        return self._process.stdout.readline().decode()
-
-    def _is_readable(self, seconds: float) -> bool:
-        assert self._process is not None
-        assert self._process.stdout is not None
-        return bool(select.select([self._process.stdout.fileno()], [], [], seconds)[0])
+        descriptor = self._process.stdout.fileno()
+        deadline = time.monotonic() + seconds
+        while b"\n" not in self._read:
+            if not select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                assert not seconds, f"the driver says nothing in {seconds:.0f} s"
+                return None
+            received = os.read(descriptor, 65536)
+            if not received:
+                self._has_ended = True
+                return None
+            self._read += received
+        line, _, self._read = self._read.partition(b"\n")
+        return line.decode()
 
 
 def _is_worker(process: psutil.Process) -> bool:
@@ -145,28 +187,32 @@ def _is_worker(process: psutil.Process) -> bool:
         return False
 
 
-def run_compaction_campaign(directory: Path, *, seed: int, kinds: Sequence[str]) -> Result:
-    """Kill one process of each of the `kinds` in turn, in a directory of its own; return what came of it."""
+def run_compaction_campaign(directory: Path, *, seed: int, rounds: Sequence[tuple[str, str]]) -> Result:
+    """Kill one process in each of the `rounds`, which are kinds with stages; return what it came to."""
     chance, result = random.Random(seed), Result()
-    broker = ChildBroker(directory / "data")
-    broker.start()
+    broker = CampaignBroker(directory / "data")
+    broker.restart()
     traffic, driver = Pair("traffic", lambda: broker.url, rate=500), _Driver(broker.directory)
     try:
-        pile = _pile_up(broker.url, chance)
+        pile = pile_up(broker.url, chance)
         traffic.start()
-        rounds = _Rounds(broker, driver, chance, result)
-        rounds.undisturbed()
-        for kind in kinds:
-            rounds.kill(kind)
+        killer = _Rounds(broker, driver, chance, result)
+        killer.undisturbed()
+        for kind, stage in rounds:
+            killer.kill(kind, stage)
         traffic.stop_sending()
         drain([traffic])
         traffic.stop_receiving()
-        rounds.check_pile(pile)
+        result.faults += pile_faults(broker.url, pile)
         broker.stop()
-        rounds.check_log()
+        killer.check_log()
+    except StartFailed as failure:
+        result.faults.append(str(failure))
     finally:
         driver.end()
         broker.kill()
+        traffic.stop_sending()
+        traffic.stop_receiving()
     result.accepted = len(traffic.accepted)
     result.faults += traffic.check()
     return result
@@ -175,77 +221,72 @@ def run_compaction_campaign(directory: Path, *, seed: int, kinds: Sequence[str])
 class _Rounds:
     """One kill after the other."""
 
-    def __init__(self, broker: ChildBroker, driver: _Driver, chance: random.Random, result: Result) -> None:
+    def __init__(self, broker: CampaignBroker, driver: _Driver, chance: random.Random, result: Result) -> None:
         self._broker = broker
         self._driver = driver
         self._chance = chance
         self._result = result
         self._directory = broker.directory
-        self._seconds = 1.0
-        """Duration of a compaction without a kill."""
+        self._seconds = dict[str, float]()
+        """Duration of each stage without a kill."""
 
     def undisturbed(self) -> None:
-        """Compact twice, for the first one warms Spark up."""
+        """Compact twice without a kill, for the first one warms Spark up; measure the stages."""
         for _ in range(2):
-            began = time.monotonic()
             self._driver.begin()
-            self._expect_success(self._driver.answer())
-            self._seconds = time.monotonic() - began
+            moments = dict[str, float]()
+            while self._driver.is_under_way(_ANSWER_SECONDS):
+                moments.setdefault(self._driver.stage, time.monotonic())
+            ends = [*list(moments.values())[1:], time.monotonic()]
+            self._seconds = {stage: end - moment for (stage, moment), end in zip(moments.items(), ends, strict=True)}
+            self._expect_success(self._driver.answer)
 
-    def kill(self, kind: str) -> None:
-        """Begin a compaction, kill something, and see what is left."""
-        self._driver.begin()
-        self._wait()
-        self._result.at_commit += self._is_committing()
+    def kill(self, kind: str, stage: str) -> None:
+        """Kill something while a compaction is in a stage, and see what is left."""
+        for _ in range(_TRIES_MAX):
+            self._driver.begin()
+            self._driver.wait_for(stage)
+            time.sleep(self._seconds.get(stage, 0.0) * self._chance.uniform(0, 0.8))
+            if self._driver.is_under_way() and self._kill_process(kind):
+                break
+            self._result.ended_before += 1
+            self._expect_success(self._driver.wait())
+        else:
+            self._note(f"{_TRIES_MAX} compactions ended before a kill of {kind} in {stage}")
+            return
+        self._result.kills += 1
+        self._result.stages[self._driver.stage] += 1
+        self._check_killed(kind)
+
+    def _kill_process(self, kind: str) -> bool:
+        """Send the SIGKILL; return whether there was such a process."""
         match kind:
             case "worker":
-                self._driver.kill_worker(self._chance)
+                return self._driver.kill_worker(self._chance)
             case "broker":
                 self._broker.kill()
             case "java":
                 self._driver.kill_java()
             case _:
                 self._driver.kill()
-        self._result.kills += 1
-        answer = self._driver.answer()
+        return True
+
+    def _check_killed(self, kind: str) -> None:
+        answer = self._driver.wait()
         self._result.cut_short += answer != ""
         if kind in {"java", "driver"}:
             self._note(self._driver.end())
         elif answer is None:
             self._note("the driver died of what was killed beside it")
         if kind == "broker":
-            self._broker.start()
+            self.check_log()
+            self._broker.restart()
         self._check_next()
 
     def check_log(self) -> None:
         """Note what verification finds."""
-        report = verify(str(self._directory))
-        if report.damage is not None or report.unknown_files:
-            self._note(f"{report.damage}, unknown files {report.unknown_files}")
-
-    def check_pile(self, sent: frozenset[bytes]) -> None:
-        """Check that every message without a receiver is there, byte for byte."""
-        with LinkClient.connect(BrokerUrl.parse(self._broker.url)) as client:
-            subscriber = Subscriber(client, client.attach_receiver("pile"))
-            arrived = [_body_of(payload) for payload in subscriber.payloads(idle_seconds=1.0)]
-            subscriber.finish()
-        lost = sent.difference(arrived)
-        if lost or len(arrived) != len(sent):
-            self._note(f"of {len(sent)} messages that waited {len(lost)} are lost, {len(arrived)} came")
-
-    def _wait(self) -> None:
-        """Wait for the moment of a kill: any, or one after the commit was asked for."""
-        if self._chance.random() < 0.5:
-            time.sleep(self._seconds * self._chance.uniform(0, 1.1))
-            return
-        while not self._driver.has_answered():
-            if self._is_committing():
-                time.sleep(self._chance.uniform(0, _COMMIT_SECONDS))
-                return
-            time.sleep(0.001)
-
-    def _is_committing(self) -> bool:
-        return any(self._directory.glob("jobs/*/TABLE"))
+        for fault in verify_faults(self._directory):
+            self._note(fault)
 
     def _check_next(self) -> None:
         """The directory verifies; the next compaction succeeds and sweeps."""
@@ -253,29 +294,12 @@ class _Rounds:
         self._expect_success(compact_once(str(self._directory), LocalRunner()))
         left = sorted(path.name for path in (self._directory / "jobs").iterdir())
         if left != ["lock"]:
-            self._note(f"the next compaction left {left}")
+            self._note(f"next: the next compaction left {left}")
 
     def _expect_success(self, answer: str | None) -> None:
         if answer != "":
-            self._note(f"a compaction without a kill failed: {answer}")
+            self._note(f"next: a compaction without a kill failed: {answer}")
 
     def _note(self, fault: str) -> None:
         if fault:
-            self._result.faults.append(f"kill {self._result.kills}: {fault}")
-
-
-def _pile_up(url: str, chance: random.Random) -> frozenset[bytes]:
-    """Send messages that stay; return their bodies."""
-    bodies = [chance.randbytes(_BODY_BYTES) for _ in range(_PILE_COUNT)]
-    with LinkClient.connect(BrokerUrl.parse(url)) as client:
-        publisher = Publisher(client, client.attach_sender("pile"), on_outcome=lambda *_: None, window=500)
-        for number, body in enumerate(bodies):
-            publisher.offer(Message(header=Header(durable=True), body=(Data(body),)).encode(), number)
-        publisher.finish()
-    return frozenset(bodies)
-
-
-def _body_of(payload: Buffer) -> bytes:
-    (section,) = decode_message(payload).body
-    assert isinstance(section, Data)
-    return bytes(section.value)
+            self._result.faults.append(f"{fault} (kill {self._result.kills})")

@@ -4,7 +4,7 @@
     export      the exporting process is killed; under the backup's name there is nothing, or all of it
     restore     the restoring process is killed; the directory holds nothing that opens, or all of it
 
-After each kill the same is done again and must succeed. Everything random comes from one seed.
+After each kill the log verifies, and the same is done again and must succeed. Everything random comes from one seed.
 """
 
 import os
@@ -26,25 +26,19 @@ from ambermq.log.errors import LogError
 from ambermq.log.manifest.manifest import load
 from ambermq.log.read.log_reader import open_reader
 from ambermq.log.recovery.recovery import Recovery
-from ambermq.log.recovery.verify import verify
 from ambermq.log.storage.disk import DiskStorage
-from ambermq.protocol.amqp10.message.message import Data, Message
-from ambermq.protocol.amqp10.performatives.classes import Header
 from ambermq.tools.backup.verify import verify_backup
-from ambermq.tools.broker.child_broker import ChildBroker
-from ambermq.tools.client.broker_url import BrokerUrl
-from ambermq.tools.client.link_client import LinkClient
-from ambermq.tools.messages.publisher import Publisher
+from tests.crash.broker import CampaignBroker, StartFailed, verify_faults
 from tests.crash.campaign import drain
 from tests.crash.pair import Pair
+from tests.crash.pile import pile_faults, pile_up
 
 __all__ = ["Result", "run_snapshot_campaign"]
 
 _KINDS: Final = ("take", "export", "restore")
 _AMBERMQ: Final = [sys.executable, "-m", "ambermq"]
-_PILE_COUNT: Final = 4000
-_BODY_BYTES: Final = 1024
-_COMMAND_SECONDS: Final = 60.0
+_COMMAND_SECONDS: Final = 600.0
+"""A busy machine is slow, which is no fault."""
 _UNPACED: Final = {**os.environ, "AMBERMQ_READ_RATE": "0"}
 """What is tried here is what a kill leaves behind, not how long a busy broker makes others wait."""
 
@@ -64,11 +58,11 @@ class Result:
 def run_snapshot_campaign(directory: Path, *, seed: int, kills: int) -> Result:
     """Run a campaign of so many kills, of the three kinds in turn, in a directory of its own."""
     chance, result = random.Random(seed), Result()
-    broker = ChildBroker(directory / "data")
-    broker.start()
+    broker = CampaignBroker(directory / "data")
+    broker.restart()
     traffic = Pair("traffic", lambda: broker.url, rate=500)
     try:
-        _pile_up(broker.url, chance)
+        pile = pile_up(broker.url, chance)
         traffic.start()
         rounds = _Rounds(directory, broker, chance, result)
         rounds.prepare()
@@ -78,10 +72,15 @@ def run_snapshot_campaign(directory: Path, *, seed: int, kills: int) -> Result:
         drain([traffic])
         traffic.stop_receiving()
         rounds.take_one("last")
+        result.faults += pile_faults(broker.url, pile)
         broker.stop()
         rounds.check_log(broker.directory)
+    except StartFailed as failure:
+        result.faults.append(str(failure))
     finally:
         broker.kill()
+        traffic.stop_sending()
+        traffic.stop_receiving()
     result.accepted = len(traffic.accepted)
     result.faults += traffic.check()
     return result
@@ -90,7 +89,7 @@ def run_snapshot_campaign(directory: Path, *, seed: int, kills: int) -> Result:
 class _Rounds:
     """One method a kind of kill."""
 
-    def __init__(self, directory: Path, broker: ChildBroker, chance: random.Random, result: Result) -> None:
+    def __init__(self, directory: Path, broker: CampaignBroker, chance: random.Random, result: Result) -> None:
         self._directory = directory
         self._backup = directory / "whole.backup"
         self._broker = broker
@@ -121,7 +120,8 @@ class _Rounds:
             self._promised.add(name)
         else:
             self._result.cut_short += 1
-        self._broker.start()
+        self.check_log(self._broker.directory)
+        self._broker.restart()
         self._check_snapshots()
 
     def export(self, number: int) -> None:
@@ -135,7 +135,7 @@ class _Rounds:
             self._finished("export", command)
         verify_backup(str(path))
         if path.with_name(f"{path.name}.partial").exists():
-            self._result.faults.append(f"{path}.partial was left after a later export")
+            self._result.faults.append(f"snapshot: {path}.partial was left after a later export")
         path.unlink()
 
     def restore(self, number: int) -> None:
@@ -148,14 +148,12 @@ class _Rounds:
             self._finished("restore", command)
         self.check_log(target)
         if _state_at_rest(target) != self._state_of("undisturbed"):
-            self._result.faults.append(f"restore {number}: the state is another")
+            self._result.faults.append(f"snapshot: restore {number}: the state is another")
         shutil.rmtree(target)
 
     def check_log(self, directory: Path) -> None:
         """Note what verification of a log finds."""
-        report = verify(str(directory))
-        if report.damage is not None or report.unknown_files:
-            self._result.faults.append(f"{directory}: {report.damage}, unknown files {report.unknown_files}")
+        self._result.faults += verify_faults(directory)
 
     def _export(self, path: Path) -> tuple[str, ...]:
         # Slowly: else it is over in no time, and no kill would hit it.
@@ -191,7 +189,7 @@ class _Rounds:
                 load_snapshot(DiskStorage(), directory, manifest, snapshot)
             missing = self._promised - {snapshot.name for snapshot in manifest.snapshots}
         if missing:
-            self._result.faults.append(f"snapshots that were promised are gone: {sorted(missing)}")
+            self._result.faults.append(f"snapshot: snapshots that were promised are gone: {sorted(missing)}")
 
     def _check_opens_not(self, target: Path) -> None:
         """A directory that is half restored must not open as a log."""
@@ -200,23 +198,13 @@ class _Rounds:
                 Recovery.open(DiskStorage(), str(target), LogConfig(), 1).close()
             except LogError:
                 return
-            self._result.faults.append(f"{target} opens, though its restore was cut short")
+            self._result.faults.append(f"snapshot: {target} opens, though its restore was cut short")
 
     def _state_of(self, name: str) -> State:
         directory = str(self._broker.directory)
         with open_reader(directory) as reader:
             (snapshot,) = [one for one in reader.manifest.snapshots if one.name == name]
             return load_snapshot(DiskStorage(), directory, reader.manifest, snapshot)
-
-
-def _pile_up(url: str, chance: random.Random) -> None:
-    """Send messages that stay, of bytes that do not compress."""
-    with LinkClient.connect(BrokerUrl.parse(url)) as client:
-        publisher = Publisher(client, client.attach_sender("pile"), on_outcome=lambda *_: None, window=500)
-        for number in range(_PILE_COUNT):
-            body = (Data(chance.randbytes(_BODY_BYTES)),)
-            publisher.offer(Message(header=Header(durable=True), body=body).encode(), number)
-        publisher.finish()
 
 
 def _state_at_rest(directory: Path) -> State:

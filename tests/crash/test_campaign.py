@@ -9,12 +9,14 @@ from ambermq.tools.spark.java import find_java
 from ambermq.tools.spark.session import check_packages
 from ambermq.tools.terminal.errors import ToolError
 from tests.crash.campaign import run_campaign
-from tests.crash.compaction import KINDS, run_compaction_campaign
+from tests.crash.compaction import rounds_of, run_compaction_campaign
 from tests.crash.snapshots import run_snapshot_campaign
 
 _KILLS = 12
 _SNAPSHOT_KILLS = 6
 """Two of each kind."""
+_COMPACTION_KILLS = 4
+"""One of each kind."""
 
 
 def test_nothing_accepted_is_lost_by_sigkill(tmp_path: Path) -> None:
@@ -30,6 +32,7 @@ def test_nothing_accepted_is_lost_by_sigkill(tmp_path: Path) -> None:
     assert result.arrived >= result.accepted
     assert result.updated > 0
     assert result.looks > 0
+    assert result.verified > _KILLS
 
 
 def test_snapshots_and_backups_are_whole_or_not_there(tmp_path: Path) -> None:
@@ -43,7 +46,10 @@ def test_snapshots_and_backups_are_whole_or_not_there(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_compactions_by_spark_lose_nothing(tmp_path: Path) -> None:
-    """SIGKILL to a worker, the broker, Java, the driver: nothing is lost, the next one succeeds and sweeps."""
+    """SIGKILL to a worker, the broker, Java, the driver: nothing is lost, the next one succeeds and sweeps.
+
+    Each kill hits a compaction that is under way.
+    """
     try:
         check_packages("pyspark", "pyarrow", "numpy")
         find_java(tmp_path)
@@ -51,7 +57,8 @@ def test_compactions_by_spark_lose_nothing(tmp_path: Path) -> None:
         pytest.skip(error.message)
     seed = secrets.randbits(32)
     print(f"seed {seed}")
-    result = run_compaction_campaign(tmp_path, seed=seed, kinds=KINDS)
+    result = run_compaction_campaign(tmp_path, seed=seed, rounds=rounds_of(_COMPACTION_KILLS))
     assert result.faults == [], f"seed {seed}: {result.faults}"
-    assert result.kills == len(KINDS)
+    assert result.kills == _COMPACTION_KILLS
+    assert result.cut_short > 0
     assert result.accepted > 0

@@ -116,7 +116,7 @@ class Updates:
 
     def _note(self, fault: str) -> None:
         if len(self.faults) < _FAULTS_MAX:
-            self.faults.append(fault)
+            self.faults.append(f"update: {fault}")
 
 
 def _present(read: Callable[[], dict[str, Any]], make: Callable[[], object]) -> dict[str, Any]:

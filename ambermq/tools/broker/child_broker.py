@@ -27,13 +27,14 @@ class ChildBroker:
         *,
         arguments: Sequence[str] = (),
         ready_seconds: float = _READY_SECONDS,
+        stop_seconds: float = _STOP_SECONDS,
         command_of: Callable[..., list[str]] = child_command,
         stderr_path: Path | None = None,
     ) -> None:
         """`directory` is the data directory; the broker's log lines go to the file `<name>.stderr` next to it.
 
-        `ready_seconds` is the timeout of a start. `command_of` returns the command line for arguments of `ambermq`.
-        `stderr_path` is another file for the log lines.
+        `ready_seconds` is the timeout of a start, `stop_seconds` that of an end. `command_of` returns the command line
+        for arguments of `ambermq`. `stderr_path` is another file for the log lines.
         """
         self.directory = directory
         self.url = ""
@@ -42,6 +43,7 @@ class ChildBroker:
         """The file with the log lines of all starts."""
         self._arguments = arguments
         self._ready_seconds = ready_seconds
+        self._stop_seconds = stop_seconds
         self._command_of = command_of
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -100,7 +102,7 @@ class ChildBroker:
         if number is not None:
             process.send_signal(number)
         try:
-            code = process.wait(_STOP_SECONDS)
+            code = process.wait(self._stop_seconds)
         except subprocess.TimeoutExpired:
             process.kill()
             code = process.wait()
