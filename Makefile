@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SEED ?=
 ROUNDS ?= 10
+MINUTES ?= 60
 PACKAGE ?=
 # More than there are cores on a small machine: many tests wait for a clock or a disk.
 WORKERS ?= 3
@@ -12,7 +13,7 @@ DEV := $(VENV)/.installed-dev
 WHICH := -c 'import os, sys; print("Python %d.%d in %s" % (*sys.version_info[:2], os.path.realpath(sys.base_prefix)))'
 RHEA := tests/interop/rhea/node_modules/.installed
 
-.PHONY: help run demo test test-fast test-interop spark lint bench crash fuzz spec rhea clean
+.PHONY: help run demo test test-fast test-interop spark lint bench crash soak fuzz spec rhea clean
 
 help: ## lists these targets; so does make alone
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -54,6 +55,9 @@ bench: $(DEV) ## measures the broker, Artemis and RabbitMQ where they can run
 
 crash: $(DEV) ## kills brokers, cuts their power, and checks every promise; SEED=N repeats a run
 	$(BIN)/python -m tests.crash $(if $(SEED),--seed $(SEED))
+
+soak: $(DEV) ## an hour of mixed load with faults: memory, descriptors and latency are judged; MINUTES=N
+	$(BIN)/python -m tests.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 # The property tests with other examples than those of `make test`. A failure is printed with a line that repeats it.
 fuzz: $(DEV) ## the property tests and sequences of frames with other examples; ROUNDS=N times

@@ -2,7 +2,7 @@
 
     63 of 64       1 to 400 bytes
     one of 64      4 KiB and more: larger than a page
-    one of 4096    1.2 MiB and more: the log stores it in pieces (`chunk_bytes`)
+    one of 16384   1.2 MiB and more: the log stores it in pieces (`chunk_bytes`)
 
 Two messages differ in nearly every byte, so a body of another message is found too.
 """
@@ -23,7 +23,7 @@ def body_of(message_id: str) -> bytes:
     """Return the body of the message with this id."""
     draw = int.from_bytes(hashlib.sha256(message_id.encode()).digest()[:4])
     size = 1 + draw % _SMALL_BYTES_MAX
-    if draw % 4096 == 1:
+    if draw % 16384 == 1:
         size += _PIECES_BYTES
     elif draw % 64 == 1:
         size += _PAGE_BYTES

@@ -177,7 +177,8 @@ class Pair:
         wrong = wrong_body(message, message_id)
         if wrong:
             self._note(f"body: {wrong}")
-        self.arrivals.append((int(number), message.header.delivery_count if message.header else 0))
+        count = message.header.delivery_count if message.header else 0
+        self.arrivals.append((int(number), count or 0))
 
     def _note(self, fault: str) -> None:
         kind = fault.partition(":")[0]

@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from ambermq.engine.effects import Deliver, Effect
 from ambermq.engine.events import Event, Published
+from ambermq.engine.fold.apply import apply
 from ambermq.engine.loop import recovery
 from ambermq.engine.loop.effect_release import EffectRelease
 from ambermq.engine.loop.pending_effects import PendingEffects
@@ -48,30 +49,36 @@ def planted_command(name: str, *arguments: str) -> list[str]:
     return [interpreter, safe_path, str(Path(__file__).resolve()), name, *rest]
 
 
+def _replace(owner: Any, name: str, planted: Callable[..., Any]) -> None:
+    """Replace a function of a class or a module, whose type the planted one need not have."""
+    setattr(owner, name, planted)
+
+
 def _settle_before_sync() -> None:
     add = PendingEffects.add
 
     def add_synced(self: PendingEffects, effects: Any, log_end: int, durable_end: int) -> Any:
         return add(self, effects, log_end, max(log_end, durable_end))
 
-    PendingEffects.add = add_synced  # type: ignore[method-assign]
+    _replace(PendingEffects, "add", add_synced)
 
 
 def _manifest_not_synced() -> None:
     replace = manifest._replace
 
     def replace_unsynced(*arguments: Any) -> None:
-        sync, DiskFile.sync = DiskFile.sync, lambda _: None  # type: ignore[method-assign]
+        sync = DiskFile.sync
+        _replace(DiskFile, "sync", lambda _: None)
         try:
             replace(*arguments)
         finally:
-            DiskFile.sync = sync  # type: ignore[method-assign]
+            _replace(DiskFile, "sync", sync)
 
-    manifest._replace = replace_unsynced
+    _replace(manifest, "_replace", replace_unsynced)
 
 
 def _event_dropped() -> None:
-    fold_log, applied, published = recovery.fold_log, recovery.apply, list[int]()
+    fold_log, published = recovery.fold_log, list[int]()
     dropped = [-1]
 
     def fold_twice(found: Recovery, *arguments: Any) -> State:
@@ -87,9 +94,10 @@ def _event_dropped() -> None:
                 return state
             if [state.queues[number].name for number in event.queues if number in state.queues] == [_BACKLOG]:
                 published.append(event.offset)
-        return applied(state, event)
+        return apply(state, event)
 
-    recovery.fold_log, recovery.apply = fold_twice, apply_most
+    _replace(recovery, "fold_log", fold_twice)
+    _replace(recovery, "apply", apply_most)
 
 
 def _body_changed() -> None:
@@ -104,7 +112,7 @@ def _body_changed() -> None:
                 effect.bodies = [bytes(body), *effect.bodies[1:]]
         return leaving
 
-    EffectRelease.release = release_changed  # type: ignore[method-assign]
+    _replace(EffectRelease, "release", release_changed)
 
 
 def _file_left() -> None:
@@ -115,7 +123,7 @@ def _file_left() -> None:
         Path(segments_path(self.directory), "00000000deadbeef.log").touch()
         return log
 
-    Recovery.log = log_and_file  # type: ignore[method-assign]
+    _replace(Recovery, "log", log_and_file)
 
 
 def _start_failed() -> None:
@@ -126,7 +134,7 @@ def _start_failed() -> None:
             raise LogError("planted: this log does not open")
         return opened(self, **arguments)
 
-    Recovery.log = log_or_fail  # type: ignore[method-assign]
+    _replace(Recovery, "log", log_or_fail)
 
 
 def _start_slow() -> None:

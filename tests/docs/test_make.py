@@ -43,7 +43,7 @@ def test_the_base_is_enough(word: str) -> None:
     assert _prerequisites()[word] == {"$(BASE)"}
 
 
-@pytest.mark.parametrize("word", ["lint", "test-fast", "spark", "bench", "crash", "fuzz", "test-interop"])
+@pytest.mark.parametrize("word", ["lint", "test-fast", "spark", "bench", "crash", "soak", "fuzz", "test-interop"])
 def test_what_checks_needs_the_extra_dev(word: str) -> None:
     """Each word installs what it needs by itself."""
     assert "$(DEV)" in _prerequisites()[word]
