@@ -3,10 +3,10 @@
     settle-before-sync    effects leave when their batch is written, before it is synced
     manifest-not-synced   a new manifest is renamed over the old one without a sync of its bytes
     event-dropped         a start does not apply one of the events that published to the queue `backlog`
-    body-changed          one byte of each 50th delivery is another
+    body-changed          one byte of the first delivery after a start, and of each 50th, is another
     file-left             a start leaves a file that the manifest does not name
     start-failed          a start on an existing log ends with an error
-    start-slow            no fault: a start takes 3 s longer, as on a busy machine
+    start-slow            no fault: a start takes 1.5 s longer, as on a busy machine
 
 Run as a file, `planted.py NAME ARGUMENTS` is the command `ambermq` with this fault. The first two faults break promises
 about a power loss. A SIGKILL does not show them, because the kernel keeps what is written.
@@ -37,7 +37,7 @@ from ambermq.tools.terminal.child_command import child_command
 
 __all__ = ["PLANTS", "planted_command"]
 
-_SLOW_SECONDS: Final = 3.0
+_SLOW_SECONDS: Final = 1.5
 _BODY_CHANGED_EACH: Final = 50
 _BACKLOG: Final = "backlog"
 
@@ -106,7 +106,7 @@ def _body_changed() -> None:
     def release_changed(self: EffectRelease, effects: Iterable[Effect]) -> list[Effect]:
         leaving = release(self, effects)
         for effect in leaving:
-            if isinstance(effect, Deliver) and next(released) % _BODY_CHANGED_EACH == 0:
+            if isinstance(effect, Deliver) and next(released) % _BODY_CHANGED_EACH == 1:
                 body = bytearray(effect.bodies[0])
                 body[-1] ^= 1
                 effect.bodies = [bytes(body), *effect.bodies[1:]]

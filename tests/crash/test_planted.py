@@ -43,10 +43,10 @@ def test_a_planted_fault_is_found(tmp_path: Path, plant: str) -> None:
 
 def test_a_slow_start_is_no_fault(tmp_path: Path) -> None:
     """A start takes longer than other users of ChildBroker wait, as on a busy machine: the campaign goes on."""
-    impatient = ChildBroker(tmp_path / "other", ready_seconds=2.0, command_of=partial(planted_command, "start-slow"))
+    impatient = ChildBroker(tmp_path / "other", ready_seconds=1.0, command_of=partial(planted_command, "start-slow"))
     with pytest.raises(ToolError, match="did not start"):
         impatient.start()
     result = _campaign(tmp_path, "start-slow")
     assert result.faults == ()
-    assert result.start_seconds_max > 3.0
+    assert result.start_seconds_max > 1.5
     assert broker.READY_SECONDS == 600.0

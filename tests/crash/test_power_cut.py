@@ -16,8 +16,8 @@ from tests.crash.file_system import KINDS, why_not
 from tests.crash.power_cut import PowerResult, run_power_campaign
 
 _CUTS: Final = 4
-_PLANTED_CUTS: Final = 6
-_DRAIN_SECONDS: Final = 10.0
+_PLANTED_CUTS: Final = 4
+_DRAIN_SECONDS: Final = 5.0
 
 FOUND_BY_CUT: Final = {
     "settle-before-sync": "lost: ",
