@@ -24,8 +24,8 @@ from ambermq.protocol.amqp10.message.message import Data, Message
 from ambermq.protocol.amqp10.performatives.classes import Header
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
-from ambermq.tools.client.publisher import Publisher
-from ambermq.tools.client.subscriber import Subscriber
+from ambermq.tools.messages.publisher import Publisher
+from ambermq.tools.messages.subscriber import Subscriber
 from ambermq.tools.terminal.errors import ToolError
 from tests.crash.broker import CampaignBroker, StartFailed, verify_faults
 from tests.crash.campaign import drain

@@ -13,9 +13,9 @@ from ambermq.protocol.amqp10.performatives.classes import Accepted, Header, Rele
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import QueueManagement, SnapshotManagement
-from ambermq.tools.client.publisher import Publisher
-from ambermq.tools.client.subscriber import Subscriber
 from ambermq.tools.config.attachment_options import AttachmentOptions
+from ambermq.tools.messages.publisher import Publisher
+from ambermq.tools.messages.subscriber import Subscriber
 from ambermq.tools.wiring.client import WiringManagement
 from bench.stalls.crowd_peer import CrowdPeer
 
