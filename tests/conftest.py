@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from ambermq.tools.spark.session import STARTS_SOON, open_session
 from ambermq.tools.terminal.errors import ToolError
@@ -32,6 +32,8 @@ os.setpriority = lambda *_: None
 
 settings.register_profile("test", derandomize=True, deadline=None)
 settings.register_profile("fuzz", derandomize=False, deadline=None, print_blob=True)
+# `make mutants` asks only whether a test fails: the search for the smallest example would take minutes for each fault.
+settings.register_profile("mutants", derandomize=True, deadline=None, phases=[Phase.explicit, Phase.generate])
 settings.load_profile(os.environ.get("AMBERMQ_HYPOTHESIS", "test"))
 
 
