@@ -2,13 +2,34 @@
 
 import pytest
 
-from ambermq.engine.commands import DetachConsumer, ReportDamage
+from ambermq.engine.commands import DetachConsumer, ReportDamage, Settle
 from ambermq.engine.config import EngineConfig
-from ambermq.engine.effects import Drained, PublishDone
+from ambermq.engine.effects import Deliver, Drained, PublishDone
 from ambermq.engine.events import Published
 from ambermq.engine.model.entry_word import make_words
+from ambermq.engine.model.outcome import Outcome, OutcomeKind
 from tests.engine.rig import Rig, delivered, held
 from tests.log.simulated import SimulatedFile
+
+
+def _in_batches_of_their_own(count: int) -> tuple[Rig, list[bytes]]:
+    """Return a broker with messages, and their bodies. The damage of one is that of no other."""
+    rig = Rig()
+    producer = rig.producer()
+    bodies = [b"%d" % number * 100 for number in range(count)]
+    for body in bodies:
+        rig.do(rig.publish(producer, body))
+    return rig, bodies
+
+
+def _with_damage(rig: Rig, body: bytes) -> Rig:
+    """Return the next life, which finds a body damaged that it reads from the disk."""
+    rig.loop.make_due()
+    rig.do()
+    again = rig.next_life()
+    again.damage(body)
+    again.forget_pages()
+    return again
 
 
 def test_a_cold_body_parks_its_consumer_and_no_other() -> None:
@@ -70,6 +91,39 @@ def test_a_damaged_body_is_set_aside_and_never_delivered() -> None:
     other = again.consumer(credit=9)
     assert [body for _, body in delivered(again.do() + again.completed())] == [bodies[0], *bodies[2:]]
     assert len(again.queue().held_by(other)) == 3
+
+
+@pytest.mark.parametrize("came_back", [False, True])
+def test_a_damaged_message_leaves_its_run_and_gives_its_credit_back(*, came_back: bool) -> None:
+    """The others of the run keep their own words and entries, and the credit is that of three deliveries."""
+    rig, bodies = _in_batches_of_their_own(4)
+    if came_back:
+        first = rig.consumer(credit=4)
+        assert len(delivered(rig.do())) == 4
+        rig.do(
+            Settle(first, rig.queue().held_by(first).to_bytes(), Outcome(OutcomeKind.MODIFIED, delivery_failed=True))
+        )
+        rig.do(DetachConsumer(first))
+    rig = _with_damage(rig, bodies[1])
+    words = list(rig.queue().returned if came_back else rig.queue().ready)
+    consumer = rig.consumer(credit=6)
+    runs = [effect for effect in rig.step() + rig.completed() if type(effect) is Deliver]
+    whole = [0, 2, 3]
+    assert [word for run in runs for word in run.words] == [words[number] for number in whole]
+    assert delivered(list(runs)) == [(consumer, bodies[number]) for number in whole]
+    entries = [entry for run in runs for entry in run.entries or [None] * len(run.words)]
+    assert [entry and entry.count for entry in entries] == [1 if came_back else None] * 3
+    assert (rig.loop.demand.wants[consumer].credit, rig.loop.demand.wants[consumer].held_count) == (3, 0)
+
+
+def test_a_browser_sees_none_for_a_damaged_message() -> None:
+    """The others have their bodies."""
+    rig, bodies = _in_batches_of_their_own(3)
+    rig = _with_damage(rig, bodies[1])
+    words = list(rig.queue().ready)
+    assert rig.loop.messages(words, None) is None
+    rig.completed()
+    assert rig.loop.messages(words, None) == [bodies[0], None, bodies[2]]
 
 
 def test_a_large_message_is_damaged_when_any_chunk_is() -> None:

@@ -203,6 +203,94 @@ def test_drain_of_nothing() -> None:
     assert answer.drain
 
 
+def test_credit_is_not_returned_unasked() -> None:
+    """Without a drain of the peer the credit stays, and no flow is sent."""
+    wire, _ = sent(0)
+    (link,) = wire.session().links()
+    assert isinstance(link, Sender)
+    wire.say(flow(handle=0, delivery_count=0, link_credit=10, next_incoming_id=FIRST_ID))
+    link.drained()
+    link.end_drain(has_more=False)
+    assert (link.credit, link.delivery_count, wire.read()) == (10, 0, [])
+
+
+@pytest.mark.parametrize(
+    ("credit", "window", "has_more", "is_answered"),
+    [
+        (10, 1000, False, True),
+        (10, 1000, True, False),
+        (10, 0, True, False),
+        (10, 0, False, False),
+        (2, 1000, True, True),
+    ],
+)
+def test_a_drain_ends_when_nothing_more_can_come(credit: int, window: int, has_more: bool, is_answered: bool) -> None:
+    """The credit is used up, or no message is left; a closed window alone ends no drain."""
+    wire, _ = sent(0)
+    (link,) = wire.session().links()
+    assert isinstance(link, Sender)
+    asked = {"handle": 0, "delivery_count": 0, "link_credit": credit, "drain": True, "next_incoming_id": FIRST_ID}
+    wire.say(flow(**asked))
+    link.send_run([1, 2], [b"x"] * 2)
+    wire.say(flow(**asked | {"delivery_count": 2, "link_credit": credit - 2, "incoming_window": window + 2}))
+    link.session.windows.remote = window
+    wire.read()
+    link.end_drain(has_more=has_more)
+    assert link.drain is not is_answered
+    assert len(wire.read()) == is_answered
+
+
+def test_a_full_session_ends_a_drain() -> None:
+    """What waits there could come only after settlements, which the peer may send after the drain."""
+    wire = Wire(ConnectionLimits(unsettled_max=2))
+    wire.say(wire.attach(role=RECEIVER))
+    (link,) = wire.session().links()
+    assert isinstance(link, Sender)
+    wire.say(flow(handle=0, delivery_count=0, link_credit=10, drain=True, next_incoming_id=FIRST_ID))
+    link.send_run([1], [b"x"])
+    link.end_drain(has_more=True)
+    assert link.drain
+    link.send_run([2], [b"x"])
+    wire.read()
+    link.end_drain(has_more=True)
+    assert not link.drain
+    assert len(wire.read()) == 1
+
+
+def test_a_sender_that_skips_ahead_uses_up_its_credit() -> None:
+    """Its delivery-count says how much; an older one, of a flow that crossed ours, changes nothing."""
+    wire = sending(credit=10)
+    (link,) = wire.session().links()
+    assert isinstance(link, Receiver)
+    wire.say(transfer(FIRST_ID), transfer(FIRST_ID + 1))
+    for count, credit, expected in (
+        (2, None, (2, 8)),
+        (1, 9, (2, 8)),
+        (3, 7, (3, 7)),
+        (6, 0, (6, 4)),
+        (20, 0, (20, 0)),
+    ):
+        assert wire.say(flow(handle=0, delivery_count=count, link_credit=credit)) == []
+        assert (link.delivery_count, link.credit) == expected
+    assert wire.events[2:] == []
+
+
+def test_our_drain_ends_once_and_with_the_last_credit() -> None:
+    """A flow of the peer without drain, or with credit left, is not its end."""
+    wire = sending(credit=10)
+    (link,) = wire.session().links()
+    assert isinstance(link, Receiver)
+    wire.say(flow(handle=0, delivery_count=10, link_credit=0, drain=True))
+    assert (link.credit, wire.events) == (0, [])
+    link.grant(10, drain=True)
+    wire.say(flow(handle=0, delivery_count=15, link_credit=5, drain=True))
+    assert (link.drain, wire.events) == (True, [])
+    wire.say(flow(handle=0, delivery_count=20, link_credit=0))
+    assert (link.drain, wire.events) == (True, [])
+    wire.say(flow(handle=0, delivery_count=20, link_credit=0, drain=True))
+    assert (link.drain, wire.events) == (False, [CreditChanged(link)])
+
+
 def test_our_drain() -> None:
     """As a receiver we may ask for a drain, and are told when the credit is given back."""
     pair = Pair()

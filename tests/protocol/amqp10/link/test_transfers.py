@@ -68,6 +68,30 @@ def test_cut_frames_wait_for_the_window() -> None:
     assert sender.sendable > 0
 
 
+def test_a_window_of_one_frame_sends_one_frame_that_waits() -> None:
+    """What waits counts as memory until it is sent, and goes with its link."""
+    wire = Wire()
+    wire.server.remote_frame_bytes_max = 512
+    wire.say(wire.attach(role=RECEIVER))
+    wire.say(flow(handle=0, delivery_count=0, link_credit=10, next_incoming_id=FIRST_ID, incoming_window=0))
+    (link,) = wire.session().links()
+    assert isinstance(link, Sender)
+    session, seen = link.session, FIRST_ID
+    before = session.surveyed_bytes()
+    wire.say(flow(next_incoming_id=seen, incoming_window=1))
+    link.send_run([1], [bytes(1500)], settled=True)
+    assert len(wire.read()) == 1
+    waiting = session.surveyed_bytes() - before
+    assert 1000 < waiting < 1500
+    seen = (seen + 1) & 0xFFFFFFFF
+    assert len(wire.say(flow(next_incoming_id=seen, incoming_window=1))) == 1
+    assert session.windows.remote == 0
+    assert 500 < session.surveyed_bytes() - before < waiting
+    link.detach()
+    wire.read()
+    assert session.surveyed_bytes() == before
+
+
 def test_waiting_frames_go_with_their_link() -> None:
     """Frames that wait are forgotten with their link, and do not stop the others."""
     pair = Pair(client_limits=ConnectionLimits(frame_bytes_max=512, window_frames=4))

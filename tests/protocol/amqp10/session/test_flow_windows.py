@@ -2,9 +2,11 @@
 
 from collections import deque
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ambermq.protocol.amqp10.serial_number import MASK
 from ambermq.protocol.amqp10.session.flow_windows import FlowWindows
 
 
@@ -56,3 +58,59 @@ def test_a_peer_that_keeps_to_its_window_never_violates_ours(steps: list[str]) -
             windows.received(1)
             frames -= 1
         assert windows.left >= frames
+
+
+def test_sent_frames_use_up_the_peers_window() -> None:
+    """Their ids wrap, the window does not."""
+    windows = FlowWindows(10, MASK)
+    windows.receive_flow(MASK, 5)
+    assert (windows.remote, windows.next_outgoing_id) == (5, MASK)
+    windows.sent(2)
+    assert (windows.remote, windows.next_outgoing_id) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("seen", "window", "expected"),
+    [(None, 10, 6), (None, 4, 0), (None, 3, 0), (MASK - 1, 10, 6), (MASK, 10, 7), (0, 10, 8), (2, 10, 10), (2, 0, 0)],
+)
+def test_a_flow_that_has_not_seen_all_frames_leaves_room_for_the_others(
+    seen: int | None, window: int, expected: int
+) -> None:
+    """Four frames are sent, from the id two before the wrap on; without an id the peer has seen none of them."""
+    windows = FlowWindows(10, MASK - 1)
+    windows.receive_flow(MASK - 1, 4)
+    windows.sent(4)
+    windows.receive_flow(seen, window)
+    assert windows.remote == expected
+
+
+@pytest.mark.parametrize(
+    ("frames", "room", "is_paused", "unfinished", "expected"),
+    [
+        (4, 10, False, 0, False),
+        (5, 10, False, 0, True),
+        (5, 6, False, 0, True),
+        (5, 5, False, 0, False),
+        (5, -1, False, 0, False),
+        (6, 10, True, 0, False),
+        (6, 10, True, 1, True),
+    ],
+)
+def test_a_window_is_due_when_half_is_used_and_there_is_room(
+    frames: int, room: int, is_paused: bool, unfinished: int, expected: bool
+) -> None:
+    """A flow that would grant nothing more is not worth its bytes; a pause ends only what is unfinished."""
+    windows = opened()
+    assert windows.received(frames) is (frames >= 5)
+    windows.is_paused, windows.unfinished = is_paused, unfinished
+    assert windows.is_due(room) is expected
+
+
+def test_a_paused_window_stays_open_for_what_is_unfinished() -> None:
+    """The last frames of a delivery may still come; a window is never negative."""
+    windows = opened()
+    windows.is_paused, windows.unfinished = True, 1
+    windows.received(7)
+    assert windows.incoming(8) == 8
+    assert windows.left == 8
+    assert windows.incoming(-3) == 0

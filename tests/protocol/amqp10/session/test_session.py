@@ -278,6 +278,36 @@ def test_receiver_settle_mode_second_as_receiver() -> None:
     assert wire.session().received.count == 0
 
 
+def test_deliveries_of_both_modes_settle_with_one_call() -> None:
+    """Each run for itself: those of mode second stay until the sender settles, the others go, and no further one."""
+    wire = Wire()
+    wire.say(wire.attach(role=SENDER, rcv_settle_mode=1), wire.attach(role=SENDER, name="first", handle=1))
+    ids = [(FIRST_ID + index) & 0xFFFFFFFF for index in range(6)]
+    handles = [0, 1, 1, 1, 0, 1]
+    wire.say(*(transfer(number, handle=handle) for number, handle in zip(ids, handles, strict=True)))
+    session = wire.session()
+    session.settle(ids[0], 0, Accepted())
+    assert (session.received.count, wire.read()) == (6, [])
+    session.settle(ids[0], 5, Accepted())
+    assert [(d.first, d.last, d.settled) for d in disposed([p for _, p, _ in wire.read()])] == [
+        (ids[0], ids[0], False),
+        (ids[1], ids[3], True),
+        (ids[4], ids[4], False),
+    ]
+    assert session.received.count == 3
+    session.settle(ids[5], 1, Released())
+    assert [(d.first, d.last, d.settled) for d in disposed([p for _, p, _ in wire.read()])] == [(ids[5], ids[5], True)]
+
+
+def test_settling_no_sent_delivery_settles_none() -> None:
+    """A range of no ids is not the whole circle of them."""
+    wire, first = sent(2)
+    wire.session().settle_sent(first, 0, Accepted())
+    assert (wire.session().sent.count, wire.read()) == (2, [])
+    wire.session().settle_sent(first, 1, Accepted())
+    assert wire.session().sent.count == 1
+
+
 def test_interleaved_links_are_grouped() -> None:
     """A range over deliveries of two links is told per link, in runs of consecutive ids."""
     pair = Pair()
@@ -389,8 +419,20 @@ def test_reopening_is_told_once_a_read() -> None:
     wire.say(wire.attach(role=RECEIVER))
     wire.say(flow(handle=0, delivery_count=0, link_credit=10, next_incoming_id=FIRST_ID))
     wire.events.clear()
-    wire.say(*[flow(next_incoming_id=FIRST_ID, incoming_window=n % 2) for n in range(100)])
-    assert len(wire.events) == 1
+    for _ in range(2):
+        wire.say(*[flow(next_incoming_id=FIRST_ID, incoming_window=n % 2) for n in range(100)])
+        assert len(wire.events) == 1
+        wire.events.clear()
+
+
+def test_only_senders_with_credit_hear_of_a_window_that_opens() -> None:
+    """A receiver has credit of its own, and a sender without credit could not use the window."""
+    wire = Wire()
+    wire.say(wire.attach(role=SENDER), wire.attach(role=RECEIVER, name="down", handle=1))
+    wire.say(flow(next_incoming_id=FIRST_ID, incoming_window=0))
+    wire.events.clear()
+    wire.say(flow(next_incoming_id=FIRST_ID, incoming_window=3))
+    assert wire.events == []
 
 
 def test_delivery_ids_are_consecutive() -> None:
