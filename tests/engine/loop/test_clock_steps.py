@@ -68,6 +68,32 @@ def test_a_jump_forward_and_back_freezes_nothing() -> None:
     assert rig.loop.log.manifest.clock_step.time_us == rig.now_us
 
 
+def test_steps_between_two_ticks_are_one_event() -> None:
+    """From the time before the first to the time after the last."""
+    rig = Rig()
+    rig.now_us = 100 * _YEAR_US
+    rig.producer("a")
+    for us in (_YEAR_US, _YEAR_US, -_YEAR_US):
+        step(rig, us)
+    rig.producer("b")
+    told = rig.loop.clock_step
+    assert told is not None
+    assert (told.old_us, told.time_us) == (rig.now_us, rig.now_us + _YEAR_US)
+    assert rig.loop.clock_step_count == 1
+
+
+def test_a_step_back_counts_from_the_newest_event() -> None:
+    """The time before it is never older than the events before it."""
+    rig = Rig()
+    rig.now_us = 100 * _YEAR_US
+    rig.producer("a")
+    rig.now_us -= 1000
+    step(rig, -_YEAR_US)
+    rig.producer("b")
+    assert rig.loop.clock_step is not None
+    assert rig.loop.clock_step.old_us == 100 * _YEAR_US
+
+
 def test_a_directory_frozen_in_the_future_is_freed_by_its_next_start() -> None:
     """As 0.1.0 left it: the last event is of 2111, the clock is right again."""
     rig = Rig()

@@ -10,7 +10,7 @@ from ambermq.engine.commands import (
     Settle,
 )
 from ambermq.engine.config import EngineConfig
-from ambermq.engine.effects import ConsumerReady
+from ambermq.engine.effects import Answered, ConsumerReady
 from ambermq.engine.events.registry import TYPE_NAMES
 from ambermq.engine.loop.schedule import FULL, LATER, NOW, SOON
 from ambermq.engine.model.entry_word import pack_words
@@ -174,3 +174,17 @@ def test_nothing_is_settled_between_the_parts_of_a_command() -> None:
     rig.do()
     assert not rig.queue().held_by(consumer)
     assert rig.queue("q11").depth == 1
+
+
+def test_what_is_made_due_is_decided_before_what_comes_later() -> None:
+    """A driver that ends its connections wants all written now: a step is due, and it writes the settlement."""
+    rig = Rig()
+    consumer, words = held(rig, 1)
+    accept(rig, consumer, words)
+    assert rig.due == LATER
+    rig.loop.make_due()
+    assert rig.due >= SOON
+    assert rig.loop.schedule.next_us == 0
+    (seen,) = [effect.value for effect in rig.do(Inspect("k", lambda state: state)) if isinstance(effect, Answered)]
+    assert seen.queue_named("q").depth == 0
+    assert rig.loop.log.durable_end == rig.loop.log.log_end

@@ -8,12 +8,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ambermq.engine.commands import Publish
+from ambermq.engine.effects import PublishDone
+from ambermq.engine.model.outcome import OutcomeKind
 from ambermq.protocol.amqp10.errors import DecodeError, LinkFault
 from ambermq.protocol.amqp10.events import TransferRun
 from ambermq.protocol.amqp10.message.message import Data, Message, decode_message
 from ambermq.protocol.amqp10.message.publish_outline import Outline, read_outline
 from ambermq.protocol.amqp10.message.redelivery import without_delivery_annotations
-from ambermq.protocol.amqp10.performatives.classes import Header, Properties
+from ambermq.protocol.amqp10.performatives.classes import (
+    Accepted,
+    DeliveryState,
+    Error,
+    Header,
+    Properties,
+    Rejected,
+    Released,
+)
+from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.gateway.links.producer_link import ProducerLink
 from ambermq.protocol.server_limits import ServerLimits
 
@@ -177,6 +188,120 @@ def test_credit_after_malformed_messages() -> None:
     settled.link.credit = 0
     link.publish(run_of([b""], 0))
     assert settled.grants == [ServerLimits().credit_max]
+
+
+@pytest.mark.parametrize(
+    ("unfinished", "credit", "is_room_low", "granted"),
+    [
+        (0, 50, False, [100]),
+        (0, 51, False, []),
+        (0, 0, False, [100]),
+        (30, 20, False, [70]),
+        (30, 21, False, []),
+        (60, 0, False, []),
+        (100, 0, False, []),
+        (0, 0, True, []),
+    ],
+)
+def test_credit_is_granted_when_half_of_it_is_used(
+    unfinished: int, credit: int, is_room_low: bool, granted: list[int]
+) -> None:
+    """Messages without an outcome use it too. A full disk grants none."""
+    peer: Any = SimpleNamespace(gateway=SimpleNamespace(is_room_low=is_room_low))
+    link = ProducerLink(peer, settling().link, ServerLimits(credit_max=100), Any)
+    grants: list[int] = []
+    link.link.grant, link.link.credit = grants.append, credit  # type: ignore[method-assign]
+    link.unfinished = unfinished
+    link.top_up()
+    assert grants == granted
+
+
+def _finishing(unfinished: int, credit: int) -> tuple[ProducerLink, Any]:
+    """Return a link with messages that have no outcome yet, and what it notes."""
+    link, noted = producing([]), settling()
+    link.limits, link._credit_low = ServerLimits(credit_max=100), 50
+    link.link, link.unfinished, noted.link.credit = noted.link, unfinished, credit
+    return link, noted
+
+
+@pytest.mark.parametrize(("kind", "state"), [(OutcomeKind.ACCEPTED, Accepted()), (OutcomeKind.RELEASED, Released())])
+def test_a_finished_run_is_settled_and_makes_room_for_others(kind: OutcomeKind, state: DeliveryState) -> None:
+    """All of it with one state; the credit grows when no more than half of it is left."""
+    link, noted = _finishing(60, 40)
+    link.finish(PublishDone(link, 0xFFFFFFFF, 20, kind, settled=False))
+    assert noted.states == [(0xFFFFFFFF, 20, state)]
+    assert (link.unfinished, noted.grants) == (40, [])
+    noted.link.credit = 10
+    link.finish(PublishDone(link, 19, 30, kind, settled=False))
+    assert (link.unfinished, noted.grants) == (10, [90])
+
+
+def test_a_run_that_its_sender_settled_has_no_outcome() -> None:
+    """It counts as finished; what a link gets after its end changes nothing."""
+    link, noted = _finishing(30, 50)
+    link.finish(PublishDone(link, 0, 10, OutcomeKind.ACCEPTED, settled=True))
+    assert (link.unfinished, noted.states, noted.grants) == (20, [], [])
+    noted.link.credit = 20
+    link.is_open = False
+    link.finish(PublishDone(link, 0, 10, OutcomeKind.ACCEPTED, settled=False))
+    assert (link.unfinished, noted.states, noted.grants) == (20, [], [])
+
+
+def test_a_refusal_is_an_outcome_where_the_sender_takes_it() -> None:
+    """Else it ends the link, with the tag of the first refused message; then nothing is settled."""
+    link, noted = _finishing(30, 50)
+    failed: list[Error] = []
+    link.peer.producer_failed = lambda _, error: failed.append(error)
+    refusal = PublishDone(link, 5, 1, OutcomeKind.REJECTED, settled=False, condition="my:error", description="no")
+    link.finish(refusal)
+    error = Error(condition=Symbol("my:error"), description="no")
+    assert noted.states == [(5, 1, Rejected(error=error))]
+    assert (failed, link.unfinished) == ([], 29)
+    link._may_reject = False
+    link.finish(refusal)
+    assert failed == [error]
+    link._tags[5], link._tags[6] = b"tag", b"other"
+    link.finish(refusal)
+    assert failed[1:] == [Error(condition="my:error", description="no", info={Symbol("delivery-tag"): b"tag"})]
+    assert (len(noted.states), link.unfinished) == (1, 29)
+    link.finish(PublishDone(link, 5, 1, OutcomeKind.ACCEPTED, settled=False))
+    assert link._tags == {6: b"other"}
+
+
+@pytest.mark.parametrize("is_misaddressed", [False, True])
+def test_a_settled_refusal_ends_its_link_only_for_an_unknown_address(is_misaddressed: bool) -> None:
+    """A message to a full queue is dropped, and its link goes on."""
+    link, noted = _finishing(30, 60)
+    failed: list[Error] = []
+    link.peer.producer_failed = lambda _, error: failed.append(error)
+    link._may_reject = False
+    link.finish(
+        PublishDone(link, 5, 1, OutcomeKind.REJECTED, settled=True, condition="a:b", is_misaddressed=is_misaddressed)
+    )
+    assert len(failed) == is_misaddressed
+    assert (link.unfinished, noted.states) == (30 - (not is_misaddressed), [])
+
+
+def test_a_full_queue_is_told_once_and_so_is_its_end() -> None:
+    """The end tells the reason that holds all senders back by then, if there is one."""
+    link, noted = _finishing(30, 60)
+    told: list[str] = []
+    noted.link.tell_blocked, link.producer = told.append, 1
+    gateway: Any = link.peer.gateway
+    gateway.queue_full_blocks = gateway.queue_full_ends = 0
+    gateway.blocked = ""
+    full = PublishDone(link, 5, 1, OutcomeKind.REJECTED, settled=False, condition="a:b", is_queue_full=True)
+    taken = PublishDone(link, 5, 1, OutcomeKind.ACCEPTED, settled=False)
+    for done in (taken, full, full, taken, taken):
+        link.finish(done)
+    assert told == ["queue-full", ""]
+    assert (gateway.queue_full_blocks, gateway.queue_full_ends) == (1, 1)
+    gateway.blocked = "disk"
+    for done in (full, taken):
+        link.finish(done)
+    assert told[2:] == ["queue-full", "disk"]
+    link.finish(full)
+    assert (told[4:], gateway.queue_full_blocks) == ([], 2)
 
 
 def test_delivery_annotations_alone() -> None:
