@@ -1,5 +1,7 @@
 """`python tests/mutants/operators.py run ...`: mutmut with the faults of this project instead of its own.
 
+`python tests/mutants/operators.py names` prints the names of all mutants instead.
+
 Rule 1. A fault is one that a person makes: a limit off by one, a condition turned round, a statement left out, a branch
         that is never taken. Texts of messages stay as they are.
 Rule 2. A fault that mypy finds is none: `None` for an argument is not tried.
@@ -8,6 +10,7 @@ Rule 3. mutmut mutates no function with a decorator, thus no property.
 It is a script, not a module of `tests`: mutmut runs the tests in this process, and they are those of its own copy.
 """
 
+import sys
 from collections.abc import Iterator
 from typing import Final
 
@@ -16,14 +19,14 @@ from libcst import matchers as m
 from mutmut.__main__ import cli
 from mutmut.core import MutmutCallStack
 from mutmut.mutation import mutators
+from mutmut.mutation.file_mutation import mutate_file_contents
+from mutmut.utils.file_utils import walk_mutatable_files
+from mutmut.utils.format_utils import get_mutant_name
 
 _PASS: Final = cst.SimpleStatementLine([cst.Pass()])
 _EXTREMES: Final = {"min": "max", "max": "min"}
 _IS_EFFECT: Final = (
-    m.Expr(m.Call())
-    | m.AugAssign()
-    | m.Assign(targets=[m.AssignTarget(m.Attribute() | m.Subscript())])
-    | m.Del()
+    m.Expr(m.Call()) | m.AugAssign() | m.Assign(targets=[m.AssignTarget(m.Attribute() | m.Subscript())]) | m.Del()
 )
 _IS_MUTATED_WITHIN: Final = m.Comparison() | m.BooleanOperation() | m.UnaryOperation(m.Not())
 
@@ -74,5 +77,13 @@ MutmutCallStack.get = classmethod(lambda _: (None, 0))  # type: ignore[assignmen
 MutmutCallStack.set = classmethod(lambda *_: None)  # type: ignore[assignment]
 MutmutCallStack.reset = classmethod(lambda *_: None)  # type: ignore[assignment]
 
+
+def print_names() -> None:
+    """Print the names of all mutants, one a line."""
+    for path in walk_mutatable_files():
+        for name in mutate_file_contents(str(path), path.read_text(encoding="utf-8")).mutant_names:
+            print(get_mutant_name(path, name))
+
+
 if __name__ == "__main__":
-    cli()
+    print_names() if sys.argv[1:] == ["names"] else cli()

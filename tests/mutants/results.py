@@ -24,7 +24,7 @@ class Verdict:
     function: str
     """The function with its class and module: `ambermq.engine.loop.schedule.Schedule.due`."""
     change: str
-    """The changed line and what it became: `if a < b: -> if a <= b:`."""
+    """The changed line and what it became: `if a < b: => if a <= b:`."""
     is_killed: bool
 
 
@@ -37,6 +37,15 @@ def verdicts(directory: Path = ROOT / "mutants") -> Iterator[Verdict]:
             lines = path.read_text(encoding="utf-8").splitlines()
             spans = _json(path.with_name(f"{path.name}.spans"))["spans"]
             yield from (_verdict(name, code, lines, spans) for name, code in codes.items())
+
+
+def forget_survivors(directory: Path = ROOT / "mutants") -> None:
+    """Forget the results of survivors, so that the next run tries them again: tests may find them now."""
+    for meta in directory.rglob("*.py.meta"):
+        results = _json(meta)
+        codes = results["exit_code_by_key"]
+        codes.update({name: None for name, code in codes.items() if code in _SURVIVED})
+        meta.write_text(json.dumps(results), encoding="utf-8")
 
 
 def explanations(path: Path = SURVIVORS) -> dict[str, dict[str, str]]:
@@ -62,7 +71,7 @@ def change_of(original: list[str], changed: list[str]) -> str:
     """Return the lines that differ, as one line."""
     diff = list(difflib.ndiff(original, changed))
     before, after = (" ".join(line[2:].strip() for line in diff if line.startswith(sign)) for sign in ("- ", "+ "))
-    return f"{before} -> {after}"
+    return f"{before} => {after}"
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -3,9 +3,15 @@
 import os
 import select
 import threading
+import time
+from pathlib import Path
 
 import pytest
 
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.log.storage.group_commit import GroupCommit
+from ambermq.log.storage.linux_aio import LinuxAio
+from ambermq.log.storage.sync_lane import SyncLane
 from ambermq.log.storage.worker_threads import InlineWorkers, ThreadWorkers
 
 WAIT_S = 60
@@ -144,3 +150,56 @@ def test_closing_gives_the_descriptor_back() -> None:
         workers.close()
         with pytest.raises(OSError, match="Bad file"):
             os.fstat(fd)
+
+
+def test_a_lane_with_a_long_period_runs_once_for_a_wake() -> None:
+    """Neither before the wake nor again after it."""
+    workers = ThreadWorkers()
+    runs: list[None] = []
+    lane = workers.lane("periodic", lambda: runs.append(None), period_s=60)
+    time.sleep(0.05)
+    assert not runs
+    lane.wake()
+    assert select.select([workers.fileno()], [], [], 10)[0]
+    time.sleep(0.05)
+    assert len(runs) == 1
+    workers.close()
+
+
+def test_a_run_can_report_before_its_end() -> None:
+    """The descriptor is readable at once."""
+    workers = ThreadWorkers()
+    told, go_on = threading.Event(), threading.Event()
+
+    def run() -> None:
+        lane.notify()
+        told.set()
+        go_on.wait(10)
+
+    lane = workers.lane("reporting", run)
+    lane.wake()
+    assert told.wait(10)
+    assert select.select([workers.fileno()], [], [], 0)[0]
+    go_on.set()
+    workers.close()
+
+
+def test_lanes_are_closed_once() -> None:
+    """A second close finds none."""
+    workers = ThreadWorkers()
+    workers.lane("one", lambda: None)
+    workers.close()
+    workers.close()
+
+
+def test_the_kernel_syncs_unless_told_otherwise(tmp_path: Path) -> None:
+    """A sync by the kernel takes a quarter of the time of one by a thread."""
+    workers = ThreadWorkers()
+    try:
+        LinuxAio(workers.fileno()).close()
+    except OSError as error:
+        pytest.skip(f"this kernel offers no AIO: {error}")
+    file = DiskStorage().open(str(tmp_path / "a"), create=True)
+    assert isinstance(workers.sync_lane(GroupCommit(0, file)), SyncLane)
+    workers.close()
+    file.close()

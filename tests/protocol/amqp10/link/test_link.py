@@ -329,6 +329,7 @@ def test_transfer_beyond_credit() -> None:
     wire = sending(credit=2)
     answers = wire.say(*(transfer((FIRST_ID + i) & 0xFFFFFFFF) for i in range(3)))
     assert conditions(answers) == [("detach", "amqp:link:transfer-limit-exceeded")]
+    assert [answer.closed for answer in answers if isinstance(answer, Detach)] == [True]
     assert sum(len(payloads) for _, payloads, _ in runs(wire)) == 2
     assert isinstance(wire.say(wire.attach(role=RECEIVER, name="next", handle=1))[0], Attach)
 

@@ -4,6 +4,7 @@ import tracemalloc
 
 import pytest
 
+from ambermq.protocol.amqp10.errors import LocalError
 from ambermq.protocol.amqp10.events import CreditChanged, Disposed, LinkAttached, SessionEnded, TransferRun
 from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.amqp10.performatives.classes import (
@@ -199,6 +200,63 @@ def test_dispositions_out_of_order() -> None:
             )
         )
     assert [tokens for _, tokens, _ in told(wire)] == [[104, 105], [108, 109], [100], [101, 102, 103], [106, 107]]
+
+
+@pytest.mark.parametrize("handle", [None, 0])
+def test_outcomes_and_flows_of_one_read_are_taken_in_turn(handle: int | None) -> None:
+    """As clients send them that grant credit for each message they settle; the credit and the ids are exact."""
+    wire, first = sent(6)
+    count = 6 if handle is not None else None
+    frames = []
+    for index in range(6):
+        number = (first + index) & 0xFFFFFFFF
+        frames.append(wire.frame(Disposition(role=RECEIVER, first=number, last=number, settled=True, state=Accepted())))
+        credit = None if handle is None else index
+        seen = (first + 6) & 0xFFFFFFFF
+        frames.append(wire.frame(flow(handle=handle, delivery_count=count, link_credit=credit, next_incoming_id=seen)))
+    wire.give(b"".join(frames))
+    (link,) = wire.session().links()
+    assert [tokens for _, tokens, _ in told(wire)] == [[100 + index] for index in range(6)]
+    assert link.credit == (0 if handle is None else 5)  # type: ignore[attr-defined]
+
+
+def test_a_flow_for_no_link_ends_the_session_between_outcomes_too() -> None:
+    """The outcomes before it are told."""
+    wire, first = sent(3)
+    settled = {"role": RECEIVER, "settled": True, "state": Accepted()}
+    frames = [
+        Disposition(first=(first + index) & 0xFFFFFFFF, last=(first + index) & 0xFFFFFFFF, **settled)
+        for index in (0, 1)
+    ]
+    seen = {"next_incoming_id": (first + 3) & 0xFFFFFFFF, "delivery_count": 3, "link_credit": 1}
+    said = wire.say(*frames, flow(handle=7, **seen))
+    assert conditions(said) == [("end", "amqp:session:unattached-handle")]
+    assert [tokens for _, tokens, _ in told(wire)] == [[100], [101]]
+
+
+def test_a_settlement_by_the_sender_makes_room_only_for_its_own_transfers() -> None:
+    """A flow leaves when our window was closed; a settlement of what we sent has no use for it."""
+    wire = Wire(ConnectionLimits(unsettled_max=4), credit=100)
+    wire.say(wire.attach(role=SENDER, rcv_settle_mode=1), wire.attach(role=RECEIVER, name="down", handle=1))
+    wire.say(flow(handle=1, delivery_count=0, link_credit=4, next_incoming_id=FIRST_ID))
+    link = wire.session().links()[1]
+    link.send_run([1, 2], [b"x"] * 2)  # type: ignore[attr-defined]
+    wire.say(*(transfer((FIRST_ID + index) & 0xFFFFFFFF) for index in range(4)))
+    assert wire.session().windows.left == 0
+    assert wire.say(Disposition(role=RECEIVER, first=FIRST_ID, settled=True, state=Accepted())) == []
+    (answer,) = wire.say(Disposition(role=SENDER, first=FIRST_ID, last=(FIRST_ID + 2) & 0xFFFFFFFF, settled=True))
+    assert isinstance(answer, Flow)
+    assert answer.incoming_window == 3
+
+
+def test_our_handles_reach_the_handle_max_of_the_peer() -> None:
+    """That number included."""
+    pair = Pair(limits=ConnectionLimits(handle_max=1))
+    session = pair.opened()
+    for name in ("one", "two"):
+        pair.sender(session, name)
+    with pytest.raises(LocalError, match="handle 2 exceeds"):
+        pair.sender(session, "three")
 
 
 def test_disposition_without_last_and_state() -> None:
