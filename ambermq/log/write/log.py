@@ -25,7 +25,7 @@ from ambermq.log.storage.group_commit import GroupCommit, SyncTarget
 from ambermq.log.storage.interface import File
 from ambermq.log.storage.salt import draw_salt
 from ambermq.log.storage.worker_threads import Lane
-from ambermq.log.write.active_segment import ActiveSegment, UnsealedSegment
+from ambermq.log.write.active_segment import DROP_BYTES, ActiveSegment, UnsealedSegment
 from ambermq.log.write.body_holds import BodyHold, BodyHolds
 from ambermq.log.write.draft import Draft
 from ambermq.log.write.housekeeping import NO_SPACE, Housekeeper
@@ -37,8 +37,6 @@ __all__ = ["Log"]
 _GROWTH_MAX = 4
 """Publishing has no more room when the active segment reaches this multiple of `segment_bytes_max`."""
 _HOUSEKEEPING_PERIOD_S = 1.0
-_PAGE_BYTES = 4096
-_DROP_BYTES = 1024 * 1024
 
 
 class Log:
@@ -176,7 +174,8 @@ class Log:
             if batch.runs or position >= bodies.next_position:
                 bodies.note_batch(batch.base_offset, position, batch.runs)
             position += batch.size
-        active.widen(low_us, high_us)
+        active.time_min_us = min(active.time_min_us, low_us)
+        active.time_max_us = max(active.time_max_us, high_us)
         self._write_buffers(buffers, position, draft.next_offset)
         return True
 
@@ -243,7 +242,11 @@ class Log:
             self._allocate_spare(spare)
         is_behind = self.written_bytes - synced_bytes >= self._unsynced_bytes_max
         self.is_congested = is_behind or (self._spare is None and self.is_outgrown)
-        self.is_low = self.room_bytes() < self.low_bytes
+        space = self._housekeeper.space
+        # Without what is allocated beforehand: only where that is little the room is computed, after each sync.
+        unallocated_bytes = space.free_bytes - self.written_bytes + space.written_bytes
+        is_short = space.is_full or unallocated_bytes < self.low_bytes or active.position > self._growth_bytes_max
+        self.is_low = is_short and self.room_bytes() < self.low_bytes
         return has_moved or has_bodies
 
     def room_bytes(self) -> int:
@@ -380,19 +383,11 @@ class Log:
             self._lock.release()
 
     def _drop_cached_pages(self, synced_bytes: int) -> None:
-        """Drop bytes synced a while ago from the page cache; `synced_bytes` of the written bytes are synced.
-
-        The kernel then reuses these pages for the next writes while they are warm: 10 us for 64 KiB. It takes 26 us if
-        pages are reused after a whole segment, and 220 us if the machine has returned the pages to its host.
-        """
+        """Drop bytes synced a while ago from the page cache; `synced_bytes` of the written bytes are synced."""
         active = self._active
         unsynced_bytes = self.written_bytes - synced_bytes
-        end = active.position - unsynced_bytes - self.config.cached_bytes_max & -_PAGE_BYTES
-        length = end - active.dropped_position
-        if length >= _DROP_BYTES:
-            active.file.drop_cache(active.dropped_position, length)
-            active.dropped_position, length = end, 0
-        self._droppable_bytes = synced_bytes + _DROP_BYTES - length
+        left_bytes = active.drop_cached_pages(active.position - unsynced_bytes - self.config.cached_bytes_max)
+        self._droppable_bytes = synced_bytes + DROP_BYTES - left_bytes
 
     def _check_lanes(self) -> None:
         for operation, lane in (("sync", self._sync_lane), ("housekeeping", self._housekeeping_lane)):
