@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from ambermq.protocol.amqp10.performatives.classes import Modified, Released
+from ambermq.protocol.amqp10.performatives.classes import Accepted, DeliveryState, Modified, Rejected, Released
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import Request, RequestRefused, SnapshotManagement
@@ -37,10 +37,19 @@ _BODY_BYTES: Final = 100
 _HELD: Final = "held"
 _DELETED: Final = "deleted"
 _TIMEOUT_S: Final = 900.0
-_COMMAND_SECONDS: Final = 10.0
+_COMMAND_SECONDS: Final = 900.0
+"""A copy reads the whole backlog."""
 _SCAN_SECONDS: Final = 5.0
 """How long a scan is watched; one of the whole backlog takes minutes."""
 _KINDS: Final = ("queue", "muxer", "attachment", "subscription", "template", "snapshot", "vhost")
+_SELECTOR_BYTES: Final = 4096
+
+
+_OUTCOMES: Final[tuple[tuple[str, DeliveryState], ...]] = (
+    ("modified", Modified(delivery_failed=True)),
+    ("rejected", Rejected()),
+    ("accepted", Accepted()),
+)
 
 
 class Row(NamedTuple):
@@ -87,7 +96,8 @@ class _Stage:
 
     def run(self, *words: str) -> None:
         """Run a command beside the broker. Raises ToolError."""
-        urls = os.environ | {"AMBERMQ_DATA": str(self.broker.data)}
+        # Without the limit on reads: the broker is busy all the time, and a copy would take hours.
+        urls = os.environ | {"AMBERMQ_DATA": str(self.broker.data), "AMBERMQ_READ_RATE": "0"}
         command = child_command(*words)
         try:
             done = subprocess.run(
@@ -111,6 +121,7 @@ def _questions(stage: _Stage) -> Iterator[Step]:
     yield "READ muxer", lambda: stage.ask("READ", "muxer", "QUEUE")
     yield "READ template", lambda: stage.ask("READ", "template", "normal")
     yield "READ vhost", lambda: stage.ask("READ", "vhost", "default")
+    yield "READ broker", lambda: stage.ask("READ", "broker", "broker")
     for operation in ("GET-TYPES", "GET-ATTRIBUTES", "GET-OPERATIONS", "GET-LIMITS"):
         yield operation, partial(stage.ask_node, operation)
     yield "ROUTE", partial(stage.ask_node, "ROUTE", _HELD)
@@ -133,13 +144,14 @@ def _changes(stage: _Stage) -> Iterator[Step]:
 def _links(stage: _Stage) -> Iterator[Step]:
     """Yield what links do on the backlog."""
     peer = stage.peer()
-    count = min(60_000, stage.backlog // 2)
+    # The rows that reject and accept leave half of it.
+    count = min(60_000, stage.backlog // 4)
 
     def receive(peer: CrowdPeer, number: int, **terms: Any) -> list[Any]:
         # The first messages may come with the answer to the attach.
         total = peer.received_count + number
         links = peer.receivers(_HELD, credit=number, **terms)
-        peer.collect(total)
+        peer.collect(total, is_required=True)
         return links
 
     def select(peer: CrowdPeer, selector: str) -> None:
@@ -150,9 +162,18 @@ def _links(stage: _Stage) -> Iterator[Step]:
         with stage.peer() as browser:
             receive(browser, 10_000, mode="copy")
 
+    def past() -> None:
+        with stage.peer() as browser:
+            browser.receivers(_HELD, credit=1000, mode="copy", at_ms=int(time.time() * 1000))
+            browser.collect(1000, is_required=True)
+
     yield "copy browse from the head", browse
+    yield "ambermq:at", past
     yield "receive 60,000", lambda: receive(peer, count)
     yield "release 60,000", lambda: peer.settle(Released())
+    for name, state in _OUTCOMES:
+        yield f"receive 60,000, to be {name}", partial(receive, peer, count)
+        yield f"{name} 60,000", partial(peer.settle, state)
     yield "receive 60,000 again", lambda: receive(peer, count)
     yield "connection with 60,000 lost", peer.__exit__
     excluding = stage.peer()
@@ -172,6 +193,8 @@ def _links(stage: _Stage) -> Iterator[Step]:
 
 
 def _exclude(peer: CrowdPeer) -> None:
+    if not peer.received:
+        raise TimeoutError("no message was received")
     run = peer.received.pop(0)
     run.link.session.settle(run.first_id, 1, Modified(undeliverable_here=True))
     if len(run.payloads) > 1:
@@ -186,6 +209,14 @@ def _crowds(stage: _Stage, links: int, queues: int) -> Iterator[Step]:
     senders: list[Any] = []
     yield "attach 4,096 receivers", lambda: receivers.extend(one.receivers("crowd", links))
     yield "detach 4,096 receivers", lambda: one.detach(receivers)
+    lost = stage.peer()
+    yield "attach 4,096 receivers again", lambda: lost.receivers("crowd", links)
+    yield "READ queue with 4,096 receivers", lambda: stage.ask("READ", "queue", "crowd")
+    yield "connection with 4,096 links lost", lost.__exit__
+    deleted = stage.peer()
+    yield "attach 4,096 receivers to delete", lambda: deleted.receivers("crowd", links)
+    yield "DELETE queue with 4,096 receivers", lambda: stage.ask("DELETE", "queue", "crowd")
+    deleted.__exit__()
     yield "attach 3,000 senders, new queues", lambda: senders.extend(two.senders(f"n{i}" for i in range(queues)))
     three = stage.peer()
     yield "attach 3,000 more", lambda: three.senders(f"m{i}" for i in range(queues))
@@ -201,7 +232,7 @@ def _wirings(stage: _Stage, attachments: int) -> Iterator[Step]:
 
     def wire() -> None:
         requests = (
-            Request("CREATE", "org.ambermq.attachment", {}, {"muxer": "wide", "member": "new", "destination": f"d{i}"})
+            Request("CREATE", "org.ambermq.attachment", {}, {"muxer": "wide", "member": "held", "destination": f"d{i}"})
             for i in range(attachments)
         )
         for refusal in stage.management.carry_out(list(requests)):
@@ -210,7 +241,26 @@ def _wirings(stage: _Stage, attachments: int) -> Iterator[Step]:
 
     yield "CREATE attachments", wire
     yield "QUERY attachment", lambda: stage.page("attachment")
+    yield "QUERY attachment again", lambda: stage.page("attachment")
     yield "DELETE muxer with attachments", lambda: stage.ask("DELETE", "muxer", "wide")
+
+
+def _selectors(stage: _Stage) -> Iterator[Step]:
+    """Yield attaches with long selectors. The longest ones are refused: they have too many tokens."""
+    peer = stage.peer()
+    for name, selector in (
+        ("1,000 tokens", " OR ".join(["a=1"] * 250)),
+        ("500 signs", "+".join(["a"] * 499) + "=1"),
+        ("4 KiB of comparisons", " OR ".join(["a=1"] * (_SELECTOR_BYTES // 8))),
+        ("4 KiB of signs", "+".join(["a"] * (_SELECTOR_BYTES // 2 - 2)) + "=1"),
+        ("4 KiB of text", f"a = '{'x' * (_SELECTOR_BYTES - 16)}'"),
+    ):
+        yield f"selector, {name}", partial(peer.receivers, _HELD, selector=selector)
+    several = stage.peer()
+    texts = (" OR ".join([f"a{number}=1"] * 200) for number in range(20))
+    yield "20 attaches with long selectors", lambda: several.attach_selectors(_HELD, texts)
+    peer.__exit__()
+    several.__exit__()
 
 
 def _ends(stage: _Stage) -> Iterator[Step]:
@@ -219,6 +269,7 @@ def _ends(stage: _Stage) -> Iterator[Step]:
     yield "vhost DELETE, empty", lambda: stage.ask("DELETE", "vhost", "empty")
     yield "vhost copy", lambda: stage.run("vhost", "copy", "default", "copied")
     yield "vhost RESET", lambda: stage.ask("RESET", "vhost", "copied")
+    yield "vhost DELETE, reset", lambda: stage.ask("DELETE", "vhost", "copied")
     yield "vhost copy again", lambda: stage.run("vhost", "copy", "default", "again")
     yield "vhost DELETE", lambda: stage.ask("DELETE", "vhost", "again")
     yield "PURGE", lambda: stage.ask("PURGE", "queue", _HELD)
@@ -241,7 +292,8 @@ def measure_stalls(
         with start_load(broker, Load(_BODY_BYTES, rate=1000), directory):
             stage = _Stage(broker, directory, backlog=backlog)
             parts = (_questions(stage), _changes(stage), _links(stage))
-            more = (_crowds(stage, links, queues), _wirings(stage, attachments), _ends(stage))
+            crowds = (_selectors(stage), _crowds(stage, links, queues))
+            more = (*crowds, _wirings(stage, attachments), _ends(stage))
             for name, step in itertools.chain(*parts, *more):
                 yield _measured(name, step, stalls)
     finally:

@@ -3,7 +3,7 @@
 import select
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
@@ -16,11 +16,13 @@ from ambermq.protocol.amqp10.link.receiver import Receiver
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import DeliveryState, Source, Target
 from ambermq.protocol.amqp10.session.session import Session
-from ambermq.protocol.amqp10.types.values import Described, Symbol
+from ambermq.protocol.amqp10.types.values import Described, Symbol, Timestamp
 
 __all__ = ["CrowdPeer"]
 
 _LIMITS: Final = ConnectionLimits(window_frames=65_536, idle_timeout_ms=0)
+_AT: Final = Symbol("ambermq:at")
+_SELECTOR: Final = Symbol("apache.org:selector-filter:string")
 _LINKS_PER_SESSION: Final = 1000
 _WAIT_SECONDS: Final = 300.0
 
@@ -47,32 +49,47 @@ class CrowdPeer:
     def __exit__(self, *_: object) -> None:
         self._socket.close()
 
-    def senders(self, addresses: Iterator[str]) -> list[Sender]:
+    def senders(self, addresses: Iterable[str]) -> list[Sender]:
         """Attach a sender to each address, and wait for all answers."""
         links = [
             self._session().attach_sender(f"s{address}", Source(), Target(address=address)) for address in addresses
         ]
-        self.wait(lambda: len(self.attached.keys() & set(links)) == len(links))
+        self._await_attached(links)
         return links
 
     def receivers(
-        self, address: str, count: int = 1, *, credit: int = 0, selector: str = "", mode: str | None = None
+        self,
+        address: str,
+        count: int = 1,
+        *,
+        credit: int = 0,
+        selector: str = "",
+        mode: str | None = None,
+        at_ms: int | None = None,
     ) -> list[Receiver]:
         """Attach receivers to one address, and wait for all answers."""
-        filters: dict[Any, Any] = {}
-        if selector:
-            name = "apache.org:selector-filter:string"
-            filters[Symbol(name)] = Described(Symbol(name), selector)
-        links = []
-        for _ in range(count):
-            self._link_count += 1
-            source = Source(address=address, filter=filters or None, distribution_mode=mode and Symbol(mode))
-            link = self._session().attach_receiver(f"r{self._link_count}", source, Target())
+        filters = {_SELECTOR: Described(_SELECTOR, selector)} if selector else {}
+        if at_ms is not None:
+            filters[_AT] = Described(_AT, Timestamp(at_ms))
+        source = Source(address=address, filter=filters or None, distribution_mode=mode and Symbol(mode))
+        links = [self._receiver(source) for _ in range(count)]
+        for link in links:
             if credit:
                 link.grant(credit)
-            links.append(link)
-        self.wait(lambda: len(self.attached.keys() & set(links)) == len(links))
+        self._await_attached(links)
         return links
+
+    def attach_selectors(self, address: str, selectors: Iterable[str]) -> None:
+        """Attach a receiver with each selector in one write, and wait for all answers."""
+        filters = [{_SELECTOR: Described(_SELECTOR, selector)} for selector in selectors]
+        self._await_attached([self._receiver(Source(address=address, filter=one)) for one in filters])
+
+    def _receiver(self, source: Source) -> Receiver:
+        self._link_count += 1
+        return self._session().attach_receiver(f"r{self._link_count}", source, Target())
+
+    def _await_attached(self, links: Sequence[Link]) -> None:
+        self.wait(lambda: len(self.attached.keys() & set(links)) == len(links))
 
     def detach(self, links: list[Any]) -> None:
         """Detach links in one write, and wait until the broker has answered the last one."""
@@ -81,9 +98,9 @@ class CrowdPeer:
         session = self._connection.begin()
         self.wait(lambda: session.is_live)
 
-    def collect(self, total: int, seconds: float = _WAIT_SECONDS) -> None:
-        """Read until `received_count` is `total`, or for so many seconds."""
-        self.wait(lambda: self.received_count >= total, seconds, is_required=False)
+    def collect(self, total: int, *, is_required: bool = False) -> None:
+        """Read until `received_count` is `total`. Raises TimeoutError if that is required."""
+        self.wait(lambda: self.received_count >= total, is_required=is_required)
 
     def settle(self, state: DeliveryState) -> None:
         """Settle all that was received, in as few dispositions as possible, and forget it."""
