@@ -17,6 +17,7 @@ _POSITIVE: Final = (
     "scan_messages_max",
     "matching_us_max",
     "selectors_per_message_max",
+    "selector_tokens_max",
     "lazy_sync_ms",
 )
 """These are at least 1: a tick with a limit of 0 makes no progress, and a timer of 0 ms never rests."""
@@ -73,6 +74,9 @@ class EngineConfig:
     rejected. Equal selectors of a muxer count once."""
     argument_bytes_max: int = 4096
     """The maximum UTF-8 bytes of a destination, pattern, property or selector of an attachment or a link."""
+    selector_tokens_max: int = 1000
+    """The maximum of tokens in a selector of an attachment or a link: names, literals, signs and keywords. The parser
+    takes up to 9 us a token in one step."""
     conditions_max: int = 32
     """The maximum of conditions in one attachment."""
     routes_cached_max: int = 10_000

@@ -4,6 +4,7 @@ import select
 import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
@@ -104,8 +105,15 @@ class CrowdPeer:
 
     def settle(self, state: DeliveryState) -> None:
         """Settle all that was received, in as few dispositions as possible, and forget it."""
-        for run in self.received:
-            run.link.session.settle(run.first_id, len(run.payloads), state)
+        for session, runs in groupby(self.received, lambda run: run.link.session):
+            first, *more = runs
+            count = len(first.payloads)
+            for run in more:
+                if run.first_id != first.first_id + count:
+                    session.settle(first.first_id, count, state)
+                    first, count = run, 0
+                count += len(run.payloads)
+            session.settle(first.first_id, count, state)
         self.received.clear()
         session = self._connection.begin()
         self.wait(lambda: session.is_live)

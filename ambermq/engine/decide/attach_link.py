@@ -1,7 +1,8 @@
 """The decisions on links: producers and consumers attach and detach, and dynamic nodes are created and end with them.
 
 Rule 1. One decision creates a link and what it needs: a queue for its address, a subscription, a dynamic node.
-Rule 2. A detach ends the nodes whose lifetime policy says so (end_nodes.py).
+Rule 2. A consumer that holds more messages than a tick takes returns them in parts (release_parts.py).
+Rule 3. A detach ends the nodes whose lifetime policy says so (end_nodes.py).
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from ambermq.engine.commands import AttachConsumer, AttachProducer, DetachConsum
 from ambermq.engine.decide.context import Decision, DecisionContext, too_many
 from ambermq.engine.decide.end_nodes import context_after, end_nodes
 from ambermq.engine.decide.node_names import ADVANCED_MODE, muxer_id, node_at, queue_muxer, temporary_name, topic_muxer
+from ambermq.engine.decide.release_parts import release_part, release_unsent
 from ambermq.engine.decide.subscribe import SubscriptionPlace, compiled, recall, subscribe
 from ambermq.engine.decide.wiring import create_queue, new_queue
 from ambermq.engine.effects import ConsumerReady, ProducerReady, Unfinished
@@ -25,12 +27,11 @@ from ambermq.engine.events import (
     MuxerDeclared,
     ProducerAttached,
     ProducerDetached,
-    Settled,
 )
 from ambermq.engine.fold.apply import fold
+from ambermq.engine.model.entry_word import WORD_BYTES
 from ambermq.engine.model.lifetime import Dynamic
 from ambermq.engine.model.muxer import MuxerKind, Options
-from ambermq.engine.model.outcome import RELEASED
 from ambermq.engine.model.publish_options import PublishOptions
 from ambermq.engine.model.queue_template import TEMPORARY
 from ambermq.engine.model.state import State
@@ -186,11 +187,15 @@ def _detach_consumer(state: State, command: DetachConsumer, context: DecisionCon
     consumer = state.consumers.get(command.consumer)
     if consumer is None:
         return [], []
-    events: list[Event] = []
+    bytes_max = context.config.tick_changes_max * WORD_BYTES
+    unsent, rest = command.unsent[:bytes_max], command.unsent[bytes_max:]
+    events = release_unsent(state, consumer.id, unsent, context) if unsent else []
+    if rest:
+        return events, [Unfinished(replace(command, unsent=rest))]
     queue = state.queues[consumer.queue]
-    unsent, _ = queue.held_by(consumer.id).remove(command.unsent)
-    if unsent:
-        events.append(Settled(context.next_offset, context.now_us, queue.id, consumer.id, RELEASED, unsent))
+    part = release_part(fold(state, events), consumer.id, context_after(context, events))
+    if part:
+        return events + part, [Unfinished(replace(command, unsent=b""))]
     events.append(ConsumerDetached(context.next_offset + len(events), context.now_us, consumer.id))
     is_unsubscribed = command.is_closed and queue.id in state.subscriptions and queue.consumers == 1
     if not (queue.lifetime or consumer.owns or is_unsubscribed):

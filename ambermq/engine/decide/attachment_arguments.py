@@ -75,7 +75,7 @@ def _check_text(muxer: Muxer, text: str, config: EngineConfig) -> None:
         if muxer.kind is MuxerKind.WILD_DESTINATION:
             check_pattern(text, muxer.options.separator)
         elif muxer.kind is MuxerKind.SELECTOR:
-            parse_selector(text, bytes_max=config.argument_bytes_max)
+            parse_selector(text, bytes_max=config.argument_bytes_max, tokens_max=config.selector_tokens_max)
     except (PatternError, SelectorError) as error:
         raise Refused("amqp:invalid-field", str(error)) from error
 

@@ -14,9 +14,10 @@ from msgspec.structs import replace
 
 from ambermq.engine.commands import AttachConsumer
 from ambermq.engine.decide.attachment_arguments import check_argument
-from ambermq.engine.decide.context import Decision, DecisionContext, too_many
+from ambermq.engine.decide.context import DecisionContext, too_many
 from ambermq.engine.decide.end_nodes import context_after
 from ambermq.engine.decide.node_names import subscription_name, topic_muxer
+from ambermq.engine.decide.release_parts import release_part
 from ambermq.engine.decide.teardown import Teardown
 from ambermq.engine.decide.wiring import check_room, new_queue
 from ambermq.engine.effects import ConsumerEnded, Effect
@@ -45,7 +46,7 @@ class SubscriptionPlace(NamedTuple):
     owns: int = 0
     """The id of that node, 0 for none."""
     is_unfinished: bool = False
-    """The removal of the old subscription takes more than one decision, so the command must be decided again."""
+    """The end of the old link or subscription takes more than one decision, so the command must be decided again."""
 
 
 def subscribe(state: State, topic: str, command: AttachConsumer, context: DecisionContext) -> SubscriptionPlace:
@@ -56,14 +57,18 @@ def subscribe(state: State, topic: str, command: AttachConsumer, context: Decisi
     found = None if wanted.key is None else state.subscription_queues.get(wanted.key)
     events: list[Event] = []
     effects: list[Effect] = []
+    is_ended = True
     if found is not None:
         is_same = state.subscriptions[found] == wanted
         if wanted.is_shared:
             _check_unused(state, found, "another topic or selector", is_fine=is_same)
         else:
-            events, effects = _stolen(state, found, context)
+            events, effects, is_ended = _stolen(state, found, context)
         if is_same:
-            return SubscriptionPlace(found, events, effects, wanted)
+            return SubscriptionPlace(found, events, effects, wanted, is_unfinished=not is_ended)
+        if not is_ended:
+            _creation(fold(state, events), wanted, context_after(context, events))
+            return SubscriptionPlace(found, events, effects, wanted, is_unfinished=True)
         part = Teardown(fold(state, events), context_after(context, events), context.config.tick_changes_max)
         is_gone = part.remove(found)
         events, effects = events + part.events, effects + part.effects
@@ -85,10 +90,11 @@ def recall(state: State, command: AttachConsumer, context: DecisionContext) -> S
     for is_shared in (False, True):
         found = state.subscription_queues.get((container, name, is_shared, False))
         if found is not None:
-            events, effects = _stolen(state, found, context) if not is_shared else ([], [])
             if is_shared:
                 _check_unused(state, found, "a receiver without a source")
-            return SubscriptionPlace(found, events, effects, state.subscriptions[found])
+                return SubscriptionPlace(found, [], [], state.subscriptions[found])
+            events, effects, is_ended = _stolen(state, found, context)
+            return SubscriptionPlace(found, events, effects, state.subscriptions[found], is_unfinished=not is_ended)
     whose = "a global one" if container is None else f"one of container {container!r:.80}"
     raise Refused("amqp:not-found", f"no durable subscription {name!r:.80}, as {whose}")
 
@@ -98,7 +104,8 @@ def compiled(text: str, context: DecisionContext) -> Selector | None:
     if not text.strip():
         return None
     try:
-        return parse_selector(text, bytes_max=context.config.argument_bytes_max)
+        config = context.config
+        return parse_selector(text, bytes_max=config.argument_bytes_max, tokens_max=config.selector_tokens_max)
     except SelectorError as error:
         raise Refused("amqp:invalid-field", f"the selector {text!r:.80}: {error}") from error
 
@@ -145,16 +152,21 @@ def _check_unused(state: State, queue: int, why: str, *, is_fine: bool = False) 
         raise Refused("amqp:resource-locked", f"subscription {name!r:.80} has {count} receivers: refused for {why}")
 
 
-def _stolen(state: State, queue: int, context: DecisionContext) -> Decision:
-    """Return the decision that ends the links of a subscription."""
+def _stolen(state: State, queue: int, context: DecisionContext) -> tuple[list[Event], list[Effect], bool]:
+    """Return the decision that ends the links of a subscription, and whether they end with it.
+
+    If not, it returns a part of what one of them holds, and must be decided again.
+    """
     if not state.queues[queue].consumers:
-        return [], []
+        return [], [], True
     left = sorted(state.receivers[queue])
     why = f"another link receives from the subscription {state.subscriptions[queue].name!r:.80}"
     events: list[Event] = [
         ConsumerDetached(context.next_offset + index, context.now_us, one) for index, one in enumerate(left)
     ]
-    return events, [ConsumerEnded(one, "amqp:link:stolen", why) for one in left]
+    effects: list[Effect] = [ConsumerEnded(one, "amqp:link:stolen", why) for one in left]
+    part = next((part for one in left if (part := release_part(state, one, context))), None)
+    return (events, effects, True) if part is None else (part, effects, False)
 
 
 def _creation(state: State, wanted: Subscription, context: DecisionContext) -> list[Event]:

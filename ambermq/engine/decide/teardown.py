@@ -13,7 +13,10 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any, Final, final
 
+from msgspec.structs import replace
+
 from ambermq.engine.decide.context import DecisionContext
+from ambermq.engine.decide.release_parts import release_part
 from ambermq.engine.effects import ConsumerEnded, Effect, ProducersEnded
 from ambermq.engine.events import ConsumerDetached, Detached, Event, MuxerDeleted, ProducerDetached, QueueDeleted
 from ambermq.engine.fold.apply import apply
@@ -145,10 +148,19 @@ class Teardown:
             self.changes_left -= count
             return True
         for consumer in consumers:
+            if not self._release(consumer):
+                return False
             self._emit(ConsumerDetached, consumer)
         for producer in producers:
             self._emit(ProducerDetached, producer)
         return False
+
+    def _release(self, consumer: int) -> bool:
+        """Return whether a consumer can end in this part; else emit the return of a part of what it holds."""
+        part = release_part(self.state, consumer, replace(self._context, next_offset=self._next_offset))
+        for event in part:
+            self._append(event)
+        return not part
 
     def _first_of(self, node: int, receivers: Links) -> list[int]:
         """Return as many of a node's consumers as this part takes; each message that they hold is a change too."""
@@ -162,7 +174,13 @@ class Teardown:
         return sorted(consumers)
 
     def _emit(self, kind: Callable[..., Event], *what: Any) -> None:
-        event = kind(self._context.next_offset + len(self.events), self._context.now_us, *what)
+        self._append(kind(self._next_offset, self._context.now_us, *what))
+
+    @property
+    def _next_offset(self) -> int:
+        return self._context.next_offset + len(self.events)
+
+    def _append(self, event: Event) -> None:
         self.events.append(event)
         self.state = apply(self.state, event)
         self.changes_left -= 1

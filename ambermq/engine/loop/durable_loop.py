@@ -24,6 +24,7 @@ from typing import Final, final
 
 from ambermq.engine.commands import (
     AttachConsumer,
+    AttachMember,
     AttachProducer,
     Command,
     CompactionCommand,
@@ -54,7 +55,7 @@ from ambermq.engine.loop.effect_release import EffectRelease
 from ambermq.engine.loop.pending_effects import PendingEffects
 from ambermq.engine.loop.schedule import Schedule
 from ambermq.engine.model.entry import Entry
-from ambermq.engine.model.entry_word import pack_words
+from ambermq.engine.model.entry_word import WORD_BYTES, pack_words
 from ambermq.engine.model.state import State
 from ambermq.engine.records.writer import WRITE
 from ambermq.engine.routing.router import WIRING, FieldsOf, Router, no_fields
@@ -74,8 +75,13 @@ _PAUSE_US_MAX: Final = 30 * 86_400_000_000
 """A start so long after the last event counts as a step too: the clock may be wrong."""
 
 _LINK_COMMANDS: Final = frozenset({AttachConsumer, AttachProducer, DetachConsumer, DetachProducer})
-_LINK_CHANGES: Final = 16
-"""The changes that a link counts for, besides its events: an attach and its answer cost as much as 16 messages."""
+_HIDDEN_WORK: Final = _LINK_COMMANDS | {AttachMember}
+_LINK_CHANGES: Final = 24
+"""The changes that a link counts for, besides its events: an attach and its answer cost as much as 24 messages."""
+_LEAVES_PER_CHANGE: Final = 4
+"""The messages that leave their queue by one settlement and count for a change."""
+_TEXT_PER_CHANGE: Final = 2
+"""The characters of a selector or another argument that count for a change: a parser reads it."""
 
 
 @final
@@ -386,8 +392,8 @@ class DurableLoop:
             is_publish = type(command) is Publish
             changes, wide = self._log_and_apply(events, ends_each=is_publish)
             changes_left -= changes
-            if type(command) in _LINK_COMMANDS:
-                changes_left -= _LINK_CHANGES
+            if type(command) in _HIDDEN_WORK:
+                changes_left -= _hidden_work(command)
             if wide:
                 commands.appendleft(WideFanout(command, *wide, answers))
                 continue
@@ -465,6 +471,7 @@ class DurableLoop:
                 for queue in event.queues:
                     self.demand.touch(queue)
             elif type(event) is Settled:
+                changes += _settled_changes(event)
                 if event.outcome.kind in RETURN_OUTCOMES:
                     self.demand.touch(event.queue)
             elif isinstance(event, WIRING):
@@ -491,6 +498,22 @@ class DurableLoop:
         # Other consumers may get all that it held, sent or not.
         self.demand.touch(want.queue)
         return pack_words(words) if words else b""
+
+
+def _settled_changes(event: Settled) -> int:
+    """Return the changes of a settlement beyond the first: one for each message that it returns to its queue.
+
+    A message that leaves its queue costs less.
+    """
+    count = len(event.words) // WORD_BYTES
+    return count if event.outcome.kind in RETURN_OUTCOMES else count // _LEAVES_PER_CHANGE
+
+
+def _hidden_work(command: Command) -> int:
+    """Return the changes that a command counts for, besides its events."""
+    changes = _LINK_CHANGES if type(command) in _LINK_COMMANDS else 0
+    text = getattr(command, "selector", "") or getattr(command, "argument", "")
+    return changes + len(text) // _TEXT_PER_CHANGE if isinstance(text, str) else changes
 
 
 def _failure(command: Command, error: Exception) -> Decision:

@@ -1,13 +1,16 @@
 """Selectors: an SQL condition over a message's fields, in the syntax of JMS 2.0 (3.8.1), compiled once.
 
 Rule 1: each text gives a Selector, or a SelectorError with position and token.
-Rule 2: text and nesting are bounded, and so is the work of an evaluation. Each literal and name is evaluated once, and
-LIKE searches each part of its pattern once (like.py). An evaluation never raises, but may pause (pausable_fields.py).
+Rule 2: text, tokens and nesting are bounded, and so is the work of an evaluation. Each literal and name is evaluated
+once, and LIKE searches each part of its pattern once (like.py). An evaluation never raises, but may pause
+(pausable_fields.py).
 Rule 3: a message matches only if the condition is true. Unknown is not true.
 
 The grammar is in selector.lark, the meaning of names in names.py, the logic in terms.py.
 """
 
+import re
+import sys
 from functools import cache, lru_cache
 from typing import Final, final
 
@@ -49,18 +52,20 @@ class Selector:
         return self._condition(fields.get) is True
 
 
-def parse_selector(text: str, *, bytes_max: int = 4096, depth_max: int = 64) -> Selector:
-    """Compile a selector. Raises SelectorError if it is invalid, longer than `bytes_max` in UTF-8, or nested too deep.
+def parse_selector(text: str, *, bytes_max: int = 4096, depth_max: int = 64, tokens_max: int = sys.maxsize) -> Selector:
+    """Compile a selector.
 
-    A blank text is refused too. In JMS it means no selector; the caller handles that case.
+    Raises SelectorError if it is invalid, longer than `bytes_max` in UTF-8, has more than `tokens_max` tokens, or is
+    nested too deep. A blank text is refused too. In JMS it means no selector; the caller handles that case.
     """
     _check_length(text, bytes_max)
+    _check_tokens(text, tokens_max)
     return _compiled(text, depth_max)
 
 
 @lru_cache(maxsize=16)
 def _compiled(text: str, depth_max: int) -> Selector:
-    """Return the selector of a text. An attach needs it more than once, and 4,096 bytes take 15 ms each time."""
+    """Return the selector of a text. An attach needs it more than once, and a token takes 5 to 9 us each time."""
     compiler = Compiler(depth_max)
     try:
         condition = condition_of(compiler.transform(_parse(text)))
@@ -82,6 +87,16 @@ def _check_length(text: str, bytes_max: int) -> None:
         position = len(encoded[:bytes_max].decode(errors="ignore"))
         reason = f"it has {len(encoded)} bytes, at most {bytes_max} are allowed"
         raise SelectorError(reason, position=position, token=text[position:])
+
+
+def _check_tokens(text: str, tokens_max: int) -> None:
+    # The parser takes up to 9 us a token, so the tokens are counted without it.
+    if len(text) <= tokens_max:
+        return
+    for count, found in enumerate(_TOKEN.finditer(text), 1):
+        if count > tokens_max:
+            reason = f"it has more than {tokens_max} tokens (selector_tokens_max)"
+            raise SelectorError(reason, position=found.start(), token=found.group())
 
 
 def _parse(text: str) -> Tree[Token]:
@@ -114,6 +129,8 @@ def _words(terminals: set[str]) -> str:
     return ", ".join(known)
 
 
+_TOKEN: Final = re.compile(r"""'[^']*'|"[^"]*"|[\w$.]+|<>|<=|>=|[^\s]""")
+"""A string, a quoted name, a word, a number, or a sign. A doubled quote within a string counts as two strings."""
 _UNCLOSED: Final = {"'": "a string without its closing quote", '"': "a name without its closing quote"}
 _BEGINNINGS: Final = frozenset(("STRING", "LPAR", "SIGN", "NOT"))
 _EXPECTED: Final = {

@@ -441,8 +441,8 @@ class ConnectionGateway:
         is_dynamic = source is not None and source.dynamic and not source.capabilities
         if is_dynamic and self.identity.scope is None and self._nodes.attach_dynamic(link):
             return
-        bytes_max = self.gateway.engine.config.argument_bytes_max
-        terms = consuming_terms(_attach_of(link), is_nameless=not self.container, selector_bytes_max=bytes_max)
+        config = self.gateway.engine.config
+        terms = consuming_terms(_attach_of(link), is_nameless=not self.container, config=config)
         self._check_address(terms.address)
         if self._nodes.attach_replies(link, terms.address):
             return

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ambermq.engine.commands import (
+    AttachConsumer,
     AttachMember,
     AttachProducer,
     Command,
@@ -20,7 +21,16 @@ from ambermq.engine.commands import (
     ResetHost,
 )
 from ambermq.engine.config import EngineConfig
-from ambermq.engine.effects import Answered, ConsumerEnded, Effect, ProducerReady, ProducersEnded, PublishDone
+from ambermq.engine.effects import (
+    Answered,
+    ConsumerEnded,
+    ConsumerReady,
+    Effect,
+    ProducerReady,
+    ProducersEnded,
+    PublishDone,
+    RefusedCommand,
+)
 from ambermq.engine.fold.apply import fold
 from ambermq.engine.loop.schedule import SOON
 from ambermq.engine.model.attachment import Condition
@@ -239,3 +249,25 @@ def test_a_tick_decides_few_commands_of_links() -> None:
         keys.append([effect.key for effect in effects if type(effect) is ProducerReady])
     assert max(map(len, keys)) <= 200 // 16
     assert [key for tick in keys for key in tick] == list(range(40))
+
+
+def test_a_tick_parses_few_long_selectors() -> None:
+    """Two characters of a selector count as a change: by default a tick parses one of 4 KiB, or two of 2 KiB."""
+    rig = Rig()
+    selectors = ["a = '" + "x" * size + "'" for size in (4000, 4000, 1900, 1900, 1900)]
+    for number, selector in enumerate(selectors):
+        rig.loop.submit(AttachConsumer(number, "q", "container", "link", False, selector))
+    ticks = []
+    while rig.due >= SOON:
+        effects = rig.step() + rig.completed()
+        ticks.append([effect.key for effect in effects if type(effect) is ConsumerReady])
+    assert [tick for tick in ticks if tick] == [[0], [1], [2, 3, 4]]
+
+
+def test_a_selector_with_too_many_tokens_is_refused() -> None:
+    """With the limit in the reason; one token less is accepted."""
+    rig = Rig(config=EngineConfig(selector_tokens_max=7))
+    (refused,) = rig.do(AttachConsumer("key", "q", "container", "link", False, "a = 1 OR b = 2 OR c"))
+    assert isinstance(refused, RefusedCommand)
+    assert (refused.condition, "selector_tokens_max" in refused.description) == ("amqp:invalid-field", True)
+    assert rig.consumer(selector="a = 1 OR b = 2")

@@ -213,6 +213,23 @@ def test_junk(text: str, fields: DictFields) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "count", "last"),
+    [
+        ("a=1 OR b<>2", 7, "2"),
+        ("name LIKE '%x y%' AND \"quoted name\" IS NULL", 7, "NULL"),
+        ("((a + 1.5) >= b.c)", 9, ")"),
+    ],
+)
+def test_tokens_are_bounded(text: str, count: int, last: str) -> None:
+    """One token more than the limit is refused, and the error names it; a short text is not counted."""
+    parse_selector(text, tokens_max=count)
+    with pytest.raises(SelectorError, match=f"more than {count - 1} tokens") as failure:
+        parse_selector(text, tokens_max=count - 1)
+    assert failure.value.token == last
+    assert text[failure.value.position :].startswith(last)
+
+
+@pytest.mark.parametrize(
     ("opening", "core", "closing"),
     [("(", "yes", ")"), ("NOT ", "yes", ""), ("-", "1 = 1", ""), ("(a + ", "1", ")"), ("NOT (a = 1 OR ", "yes", ")")],
 )

@@ -49,4 +49,4 @@ def receive_decoded(
         case Transfer():
             session.incoming.receive(data, position, body, frame_end, frame_end)
         case _:
-            session.receive(performative)
+            session.receive(performative, frame_end - body)

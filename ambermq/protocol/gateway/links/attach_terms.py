@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ambermq.engine.address import topic_address
+from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import ConsumerReady, ProducerReady
 from ambermq.engine.errors import SelectorError
 from ambermq.engine.model.lifetime import Dynamic
@@ -49,8 +50,7 @@ _JMS_SUFFIX: Final = re.compile(r"\|(?:[0-9]+|global[0-9]*|volatile[0-9]+|global
 _URL: Final = re.compile(r"(?:amqps?|sb)://[^/]*/")
 """The URL before the address, as clients of Azure write it; its host is not checked."""
 _TOPICS: Final = "/topics/"
-_SELECTOR_BYTES_MAX: Final = 4096
-"""The default of `argument_bytes_max`."""
+_DEFAULTS: Final = EngineConfig()
 _Filters = list[tuple[Any, Any]]
 
 LOG_ADDRESS: Final = "/log"
@@ -142,12 +142,10 @@ def producing_terms(attach: Attach) -> ProducingTerms:
     return ProducingTerms(address, source, applied, _unroutable(target.capabilities), is_immediate, dynamic)
 
 
-def consuming_terms(
-    attach: Attach, *, is_nameless: bool = False, selector_bytes_max: int = _SELECTOR_BYTES_MAX
-) -> ConsumingTerms:
+def consuming_terms(attach: Attach, *, is_nameless: bool = False, config: EngineConfig = _DEFAULTS) -> ConsumingTerms:
     """Return the terms for a peer that receives. `is_nameless`: its container id is empty.
 
-    Selectors have `selector_bytes_max` bytes of UTF-8 together. Raises Refusal.
+    `config` limits the bytes of all selectors together, and the tokens of each. Raises Refusal.
     """
     source = attach.source
     if isinstance(attach.target, Coordinator):
@@ -164,7 +162,7 @@ def consuming_terms(
         selection = read_selection(source.filter)
         if address == LOG_ADDRESS:
             selection = Selection()
-        _check_each(selection, selector_bytes_max)
+        _check_each(selection, config)
         if is_topic:
             if is_nameless:
                 # Nothing is its own container's, so no-local is not applied.
@@ -175,16 +173,17 @@ def consuming_terms(
         raise Refusal(fault.condition, fault.description) from fault
 
 
-def _check_each(selection: Selection, bytes_max: int) -> None:
+def _check_each(selection: Selection, config: EngineConfig) -> None:
     """Raise Refusal if one of several selectors is invalid, though their conjunction may be valid: `a) OR (b`.
 
     The engine compiles the conjunction, and checks its length and a single selector.
     """
+    bytes_max, tokens_max = config.argument_bytes_max, config.selector_tokens_max
     if len(selection.texts) < 2 or len(selection.selector.encode()) > bytes_max:
         return
     for text in selection.texts:
         try:
-            parse_selector(text, bytes_max=bytes_max)
+            parse_selector(text, bytes_max=bytes_max, tokens_max=tokens_max)
         except SelectorError as error:
             raise Refusal("amqp:invalid-field", f"the selector {text!r:.80}: {error}") from error
 

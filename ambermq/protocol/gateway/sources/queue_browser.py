@@ -16,6 +16,7 @@ from itertools import chain
 from typing import Any, Final, final
 
 from ambermq.engine.commands import Inspect
+from ambermq.engine.config import EngineConfig
 from ambermq.engine.errors import SelectorError
 from ambermq.engine.history.background_jobs import BackgroundJob
 from ambermq.engine.model.entry import Entry
@@ -62,7 +63,7 @@ class QueueBrowser:
 
     def __init__(self, peer: SourcePeer, link: Sender, terms: ConsumingTerms) -> None:
         """Create the browser without its queue. Raises Refusal for a bad selector."""
-        self._selector = _compiled(terms.selector, peer.gateway.engine.config.argument_bytes_max)
+        self._selector = _compiled(terms.selector, peer.gateway.engine.config)
         self.peer = peer
         self.link = link
         self.terms = terms
@@ -202,11 +203,11 @@ class QueueBrowser:
             self.link.send_run([word for word, _ in pairs], [payload for _, payload in pairs], is_settled)
 
 
-def _compiled(text: str, bytes_max: int) -> Selector | None:
+def _compiled(text: str, config: EngineConfig) -> Selector | None:
     if not text:
         return None
     try:
-        return parse_selector(text, bytes_max=bytes_max)
+        return parse_selector(text, bytes_max=config.argument_bytes_max, tokens_max=config.selector_tokens_max)
     except SelectorError as error:
         raise Refusal(AmqpCondition.INVALID_FIELD, f"the selector {text!r:.80}: {error}") from error
 

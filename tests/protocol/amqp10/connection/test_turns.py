@@ -119,3 +119,21 @@ def test_sessions_have_a_turn_too() -> None:
         turns += 1
     assert turns == 3
     assert len(wire.read()) == 30
+
+
+def test_a_long_attach_takes_a_turn_of_its_own() -> None:
+    """A frame of 4 KiB costs as much as many short ones: it may have a selector, which is parsed."""
+    _, server = resting()
+    long = "x" * 4096
+    frames = [
+        Attach(
+            name=f"l{i}", handle=i, role=False, source=Source(address=long), target=Target(), initial_delivery_count=0
+        )
+        for i in range(3)
+    ]
+    server.receive(b"".join(map(Wire.frame, frames)), 0)
+    turns = [attached(server)]
+    while server.is_resting:
+        server.receive(b"", 0)
+        turns.append(attached(server))
+    assert turns[:3] == [["l0"], ["l1"], ["l2"]]

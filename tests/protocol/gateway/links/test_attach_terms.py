@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import ConsumerReady, ProducerReady
 from ambermq.engine.model.lifetime import Dynamic, Lifetime
 from ambermq.engine.model.publish_options import Unroutable
@@ -132,7 +133,7 @@ def test_each_of_several_selectors_is_one(values: list[str], address: str, mode:
 def test_selectors_that_are_too_long_together_are_not_read_by_themselves() -> None:
     """Who compiles them refuses them, by the same bound."""
     described = {Symbol(f"k{number}"): Described(ULong(SELECTOR_CODE), "a = = 1") for number in range(2)}
-    terms = consuming_terms(receiving(address="q", filter=described), selector_bytes_max=8)
+    terms = consuming_terms(receiving(address="q", filter=described), config=EngineConfig(argument_bytes_max=8))
     assert terms.selector == "(a = = 1) AND (a = = 1)"
 
 
