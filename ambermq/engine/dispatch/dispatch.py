@@ -9,7 +9,8 @@ Rule 4. A consumer with a selector has its own scan (selector_scan.py), before t
         a tick, the other consumers are served first in the queue's next one. The scans of a tick have a limit of time.
 Rule 5. A dispatch delivers at most `budget` messages, and stops after the message that uses up the budget of bytes. So
         it always delivers one. A queue with more messages stays dirty for the next tick, after the others. At most
-        `budget` queues are visited, because a visit without a delivery costs time too.
+        `budget` queues are visited, because a visit without a delivery costs time too. A delivery with annotations that
+        outcomes have added counts as several: its message is decoded.
 """
 
 from bisect import bisect_left
@@ -41,6 +42,10 @@ __all__ = ["Dispatch", "dispatch", "peek_nothing"]
 
 _VISITS_PER_DELIVERY: Final = 8
 """A visit of a returned message costs at most an eighth of a delivery."""
+
+_REBUILD_COST: Final = 8
+_BYTES_PER_DELIVERY: Final = 16
+"""A delivery with annotations of outcomes costs as much as 9 others, and one more for each 16 bytes of them."""
 
 _consumer_of = attrgetter("consumer")
 
@@ -201,8 +206,9 @@ class Dispatch(Struct):
                 return True
             words = source.head(count)
             size = total_size(words)
-            if size >= self.bytes_left and count > 1:
-                count = _fair_share(wants, _count_within(words, self.bytes_left))
+            count_max = self._count_affordable(queue, words) if queue.entries else count
+            if (size >= self.bytes_left or count_max < count) and count > 1:
+                count = _fair_share(wants, min(_count_within(words, self.bytes_left), count_max))
                 words = words[: count * WORD_BYTES]
                 size = total_size(words)
             self.bytes_left -= size
@@ -211,6 +217,15 @@ class Dispatch(Struct):
             while ring[-1] is not last:
                 ring.rotate(-1)
         return False
+
+    def _count_affordable(self, queue: Queue, words: bytes) -> int:
+        """Return how many of packed `words` use up the budget, with the annotations that their deliveries rebuild."""
+        spent = 0
+        for count, word in enumerate(unpack_words(words), 1):
+            spent += 1 + _annotation_cost(queue.entries.get(word >> 16))
+            if spent >= self.budget:
+                return count
+        return len(words) // WORD_BYTES
 
     def _acquire(self, queue: Queue, wants: list[Want], words: bytes) -> Queue:
         consumers = tuple(map(_consumer_of, wants))
@@ -255,7 +270,7 @@ class Dispatch(Struct):
         want.held.append(effect)
         want.held_count += count
         want.credit -= count
-        self.budget -= count
+        self.budget -= count if entries is None else count + sum(map(_annotation_cost, entries))
 
     def _serve_returned(self, queue: Queue, ring: deque[Want]) -> Queue:
         """Deliver the returned messages of a queue some of which exclude consumers, until a budget or credit ends."""
@@ -287,7 +302,7 @@ class Dispatch(Struct):
             wants.rotate(-turn - 1)
             want = wants[-1]
             picked.append((word, want))
-            budget -= 1
+            budget -= 1 + _annotation_cost(entry)
             self.bytes_left -= size_of(word)
             credit[want.consumer] -= 1
             if not credit[want.consumer]:
@@ -313,6 +328,13 @@ class Dispatch(Struct):
             want.draining = False
             want.credit = 0
             self.effects.append(Drained(want.consumer, want.link))
+
+
+def _annotation_cost(entry: Entry | None) -> int:
+    """Return the deliveries that the added annotations of an entry cost: the message is decoded and encoded again."""
+    if entry is None or not entry.annotations:
+        return 0
+    return _REBUILD_COST + sum([len(key) + len(value) for key, value in entry.annotations]) // _BYTES_PER_DELIVERY
 
 
 def _count_within(words: bytes, size: int) -> int:

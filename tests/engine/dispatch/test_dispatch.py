@@ -1,6 +1,7 @@
 """The dispatch: turns, order, exclusions, budgets, drains."""
 
 from collections import deque
+from dataclasses import replace
 from unittest import mock
 
 import pytest
@@ -20,6 +21,7 @@ from ambermq.engine.selectors.selector import parse_selector
 from tests.engine.world import World
 
 HERE = Outcome(OutcomeKind.MODIFIED, undeliverable_here=True)
+ANNOTATED = Outcome(OutcomeKind.MODIFIED, annotations=((b"\xa3\x01a", b"\xb0" + bytes(1500)),))
 
 
 def numbers(world: World) -> list[int]:
@@ -46,6 +48,25 @@ def selecting(world: World, name: str = "q", *, credit: int = 1000) -> int:
 def selected(world: World, budget: int, bytes_max: int = 1 << 20) -> dict[int, list[int]]:
     """Dispatch once, where all messages are selected; return the words that each consumer got, in order, all left."""
     return world.dealt(budget, bytes_max, lambda _queue, words, _: [{"a": 1}] * len(words))
+
+
+@pytest.mark.parametrize("consumers", [1, 3])
+@pytest.mark.parametrize("outcome", [ANNOTATED, replace(ANNOTATED, undeliverable_here=True)])
+def test_annotations_of_outcomes_count_as_deliveries(consumers: int, outcome: Outcome) -> None:
+    """Messages with 1 KiB of them use up the budget of a tick sooner; all are delivered in later ticks."""
+    world = World()
+    first = world.consumer(credit=40)
+    world.publish(world.producer(), *[10] * 40)
+    words = world.dealt()[first]
+    world.settle(world.queue().id, first, words, outcome)
+    world.demand.remove(first)
+    for _ in range(consumers):
+        world.consumer(credit=100)
+    ticks = []
+    while world.demand.dirty:
+        ticks.append(sum(map(len, world.dealt(200).values())))
+    assert sum(ticks) == 40
+    assert max(ticks) <= 3
 
 
 @given(count=st.integers(1, 5), messages=st.integers(0, 40))

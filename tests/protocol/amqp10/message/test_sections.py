@@ -2,12 +2,14 @@
 
 from contextlib import suppress
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ambermq.protocol.amqp10.errors import DecodeError
+from ambermq.protocol.amqp10.message import redelivery
 from ambermq.protocol.amqp10.message.message import AmqpSequence, AmqpValue, Data, Message, decode_message
 from ambermq.protocol.amqp10.message.redelivery import with_header
 from ambermq.protocol.amqp10.message.sections import Section, SectionScanner
@@ -179,6 +181,32 @@ def test_with_header_changes_the_head_alone(message: Message, count: int, annota
     if message.header:
         assert message.header.durable == rebuilt.header.durable
         assert message.header.ttl == rebuilt.header.ttl
+
+
+@settings(max_examples=300, deadline=None)
+@given(payloads | messages.map(Message.encode), st.integers(0, 9), st.data())
+def test_the_cached_header_is_that_of_the_scanner(payload: bytes, count: int, data: st.DataObject) -> None:
+    """The fast way of most messages gives the bytes of the general one, or its error, for any bytes."""
+    mutated = bytearray(payload)
+    if mutated and data.draw(st.booleans()):
+        mutated[data.draw(st.integers(0, min(len(mutated), 12) - 1))] = data.draw(st.integers(0, 255))
+    found: list[bytes | None] = []
+    for end in (redelivery._plain_header_end, lambda _payload: -1):
+        with mock.patch.object(redelivery, "_plain_header_end", end):
+            try:
+                found.append(with_header(bytes(mutated), delivery_count=count))
+            except DecodeError:
+                found.append(None)
+    assert found[0] == found[1]
+
+
+def test_headers_that_are_alike_are_rebuilt_once() -> None:
+    """Of 1,000 messages with one header, whatever follows it."""
+    redelivery._next_header.cache_clear()
+    for number in range(1000):
+        payload = Message(header=Header(durable=True), application_properties={"n": number}).encode()
+        assert decode_message(with_header(payload, delivery_count=1)).application_properties == {"n": number}
+    assert redelivery._next_header.cache_info().misses == 1
 
 
 def test_with_header_on_the_first_frames() -> None:
