@@ -183,14 +183,11 @@ class ConnectionGateway:
         self._nodes.relieve(session)
 
     def lost(self) -> None:
-        """Detach everything of this connection from the engine."""
-        # One pass over each kind of link: one look-up a link took a third longer for 4,096 links.
-        for link, producer_link in self._producer_links.items():
-            self._unregister(link)
-            self._end_producer(producer_link)
-        for link, consumer_link in self._consumer_links.items():
-            self._unregister(link)
-            self._end_consumer(consumer_link)
+        """Detach everything of this connection from the engine; very many links in turns (lost_links.py)."""
+        for links in (self._producer_links, self._consumer_links):
+            for link in links:
+                self._unregister(link)
+        self.gateway.lost_links.add(self._producer_links.values(), self._consumer_links.values())
         for link, source in self._sources.items():
             self._unregister(link)
             self.gateway.sources.forget(source)

@@ -36,6 +36,7 @@ from ambermq.protocol.gateway.engine_port import EnginePort
 from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
 from ambermq.protocol.gateway.links.producer_link import ProducerLink
+from ambermq.protocol.gateway.lost_links import LostLinks
 from ambermq.protocol.gateway.sources.source_scheduler import SourceScheduler
 from ambermq.protocol.gateway.user_connections import UserConnections
 from ambermq.protocol.management.sorted_ids import SortedIds
@@ -108,6 +109,8 @@ class Gateway:
         """The consumers by the engine's id."""
         self.producers: dict[int, ProducerLink] = {}
         """The producers by the engine's id."""
+        self.lost_links = LostLinks(self)
+        """The links of lost connections that are detached in later turns."""
         self.peers: dict[ConnectionPeer, None] = {}
         self.containers = ContainerIds(id_bytes_max=limits.container_id_bytes_max)
         self.links: dict[LinkName, tuple[ConnectionPeer, LinkEndpoint]] = {}

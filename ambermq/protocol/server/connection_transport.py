@@ -33,8 +33,8 @@ SWEEP_MS: Final = 1000
 _REASON_MAX: Final = 200
 """The characters of a reason in a log line: some reasons repeat what the peer has sent."""
 
-_TURN_COST_MAX: Final = 512
-"""The work of a turn: 56 attaches, or 512 flows."""
+_TURN_COST_MAX: Final = 256
+"""The work of a turn: 28 attaches, or 256 flows."""
 
 
 @final

@@ -304,6 +304,9 @@ class VhostRunner:
                 return
             if effects:
                 gateway.carry_out(effects)
+        if gateway.lost_links:
+            gateway.lost_links.detach()
+            self.tick_soon()
         if gateway.mistakes or gateway.refused_transactions:
             self._log_mistakes()
         sockets, touched = server.sockets, gateway.touched

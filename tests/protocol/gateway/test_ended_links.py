@@ -3,10 +3,13 @@
 import sys
 from types import FrameType
 
+import pytest
+
 from ambermq.engine.commands import DeclareMuxer, DeleteMuxer
-from ambermq.engine.effects import ProducersEnded
+from ambermq.engine.effects import Deliver, ProducersEnded
 from ambermq.engine.model.muxer import MuxerKind
 from ambermq.protocol.amqp10.performatives.classes import Attach, Detach, Source, Target
+from ambermq.protocol.gateway import lost_links
 from tests.protocol.gateway.test_link_stealing import attach, heard, pair
 
 _QUEUE = Target(address="q")
@@ -71,3 +74,52 @@ def test_a_lost_connection_lets_all_of_its_links_go() -> None:
     assert list(peer.rig.loop.state.producers) == [producer]
     assert not peer.rig.loop.state.subscriptions
     assert peer.rig.queue().available == count
+
+
+def test_very_many_links_of_a_lost_connection_are_detached_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All are closed at once; no turn detaches more than its share, and none is forgotten."""
+    monkeypatch.setattr(lost_links, "LOST_PER_TURN", 7)
+    (peer, other), count = pair("me", "you"), 15
+    peer.say(
+        *[Attach(name=f"r{number}", handle=number, role=True, source=Source(address="q")) for number in range(count)],
+        *[
+            Attach(name=f"s{number}", handle=count + number, role=False, target=_QUEUE, initial_delivery_count=0)
+            for number in range(count)
+        ],
+    )
+    state = peer.rig.loop.state
+    assert (len(state.consumers), len(state.producers)) == (count, count)
+    peer.peer.lost()
+    assert not peer.gateway.links
+    left = []
+    while peer.gateway.lost_links:
+        left.append(len(peer.gateway.consumers) + len(peer.gateway.producers))
+        peer.gateway.carry_out(peer.rig.do())
+        peer.gateway.lost_links.detach()
+    peer.settle()
+    assert left == [23, 16, 9, 2]
+    assert not peer.gateway.consumers
+    assert not peer.gateway.producers
+    state = peer.rig.loop.state
+    assert not state.consumers
+    assert not state.producers
+    assert list(other.gateway.peers) == [other.peer]
+
+
+def test_what_arrives_at_a_lost_link_was_never_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A delivery on its way when the connection was lost counts as no failed one, though its link is still attached."""
+    monkeypatch.setattr(lost_links, "LOST_PER_TURN", 1)
+    peer, _ = pair("me", "you")
+    for number in range(2):
+        peer.say(Attach(name=f"r{number}", handle=number, role=True, source=Source(address=f"q{number}")))
+    peer.flow(5, handle=1)
+    rig = peer.rig
+    effects = rig.step(rig.publish(rig.producer("q1"), b"\x00\x53\x77\xa1\x01x"))
+    peer.peer.lost()
+    peer.gateway.carry_out([effect for effect in effects + rig.completed() if type(effect) is Deliver])
+    assert rig.queue("q1").acquired_count == 1
+    while peer.gateway.lost_links:
+        peer.gateway.lost_links.detach()
+    peer.settle()
+    queue = rig.queue("q1")
+    assert (queue.available, queue.counters.failed, queue.counters.released) == (1, 0, 1)

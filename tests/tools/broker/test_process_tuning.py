@@ -42,7 +42,7 @@ def test_threads_take_short_turns_and_collections_are_rare() -> None:
     assert sys.getswitchinterval() == pytest.approx(0.0005)
     young, middle, _ = gc.get_threshold()
     assert young > 700
-    assert young * (middle + 1) <= 20_000, "a collection of the middle generation visits so many, at 0.5 us each"
+    assert young * (middle + 1) <= 10_000, "a collection of the middle generation visits so many, at 0.5 us each"
 
 
 def test_what_recovery_built_is_out_of_the_collectors_way() -> None:

@@ -53,6 +53,7 @@ class ConsumerLink:
         "consumer",
         "granted",
         "is_closed",
+        "is_lost",
         "is_open",
         "link",
         "message_bytes",
@@ -69,6 +70,8 @@ class ConsumerLink:
         self.is_open = True
         self.is_closed = False
         """Whether the peer closed the link."""
+        self.is_lost = False
+        """Whether its connection is lost. Deliveries that arrive before the end of its consumer return unsent."""
         self._failed: set[int] = set()
         """The words that the peer modified as failed deliveries; at most _FAILED_MAX."""
         self._again: set[int] = set()
@@ -124,6 +127,8 @@ class ConsumerLink:
         Return whether the engine needs a new grant: half of the last one is used.
         """
         if not self.is_open or not effect.words:
+            if self.is_lost:
+                self._backlog.append(_Delivery(effect.words, (), effect.settled))
             return False
         payloads = effect.bodies
         # One message stands for the run. The figure rises at once, and falls slowly.
@@ -141,6 +146,13 @@ class ConsumerLink:
         self._backlog.append(_Delivery(effect.words, payloads, effect.settled))
         self.backlog_count += count
         return True
+
+    def lose(self) -> None:
+        """Close the link, whose connection is lost: it takes no more deliveries. Those on their way are not sent."""
+        self.is_open = False
+        self.is_lost = bool(self.consumer)
+        if self.is_lost:
+            self.peer.gateway.engine.set_credit(self.consumer, 0)
 
     def flush(self) -> None:
         """Send as much of the backlog as the link can take now."""

@@ -1,0 +1,72 @@
+"""The links of lost connections, whose producers and consumers are detached from the engine in turns.
+
+Rule 1. A link is closed for both sides at once, when its connection is lost. Only its detachment may come later.
+Rule 2. A delivery that arrives before that was never sent. So it returns to its queue without a failed delivery.
+Rule 3. A connection has up to 4,096 links (links_max), and each detachment takes 3 us. The first ones are detached at
+        once, so a connection with few links leaves nothing behind.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Final, Protocol, final
+
+from ambermq.engine.commands import DetachConsumer, DetachProducer
+from ambermq.protocol.gateway.engine_port import EnginePort
+from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
+from ambermq.protocol.gateway.links.producer_link import ProducerLink
+
+__all__ = ["LOST_PER_TURN", "LostLinks"]
+
+LOST_PER_TURN: Final = 500
+"""The links that are detached in one turn of the event loop."""
+
+
+class _LostGateway(Protocol):
+    """What lost links need of the gateway of their virtual host."""
+
+    consumers: dict[int, ConsumerLink]
+    producers: dict[int, ProducerLink]
+
+    @property
+    def engine(self) -> EnginePort:
+        """The engine of the virtual host."""
+
+
+@final
+class LostLinks:
+    """The lost links of one virtual host."""
+
+    __slots__ = ("_gateway", "_links")
+
+    def __init__(self, gateway: _LostGateway) -> None:
+        self._gateway = gateway
+        self._links: deque[ProducerLink | ConsumerLink] = deque()
+
+    def __len__(self) -> int:
+        """Return the number of links that are not detached."""
+        return len(self._links)
+
+    def add(self, producer_links: Iterable[ProducerLink], consumer_links: Iterable[ConsumerLink]) -> None:
+        """Close the links of a connection, and detach them, at most LOST_PER_TURN at once."""
+        is_first = not self._links
+        for producer_link in producer_links:
+            producer_link.is_open = False
+            self._links.append(producer_link)
+        for consumer_link in consumer_links:
+            consumer_link.lose()
+            self._links.append(consumer_link)
+        if is_first:
+            self.detach()
+
+    def detach(self) -> None:
+        """Detach the next links from the engine, at most LOST_PER_TURN."""
+        links, consumers, producers = self._links, self._gateway.consumers, self._gateway.producers
+        submit = self._gateway.engine.submit
+        for link in [links.popleft() for _ in range(min(len(links), LOST_PER_TURN))]:
+            if isinstance(link, ConsumerLink):
+                if link.consumer:
+                    consumers.pop(link.consumer, None)
+                    submit(DetachConsumer(link.consumer, link.unsent()))
+            elif link.producer:
+                producers.pop(link.producer, None)
+                submit(DetachProducer(link.producer))
