@@ -3,9 +3,9 @@
 A number is an index in the order of ids, so a list sorted by number is sorted by id. Bisection finds the number of an
 attachment, so the number is not stored: 19 bytes per attachment.
 
-Rule 1. A removed attachment leaves a hole. Only the same attachment can fill it. If holes outnumber attachments,
-        `close_up` removes the holes.
-Rule 2. A caller that stores numbers must apply what `insert` and `close_up` return: None, or the new number of each.
+Rule 1. A removed attachment leaves a hole. Only the same attachment can fill it. If holes outnumber attachments, the
+        owner builds a new table (matchers.py).
+Rule 2. A caller that stores numbers must apply what `insert` returns: None, or the new number of each.
 """
 
 from array import array
@@ -20,7 +20,6 @@ __all__ = ["AttachmentNumbers", "Moved"]
 Moved = Sequence[int]
 """The new number of each old number, in the same order. The value for a hole has no meaning."""
 
-_HOLES_MIN: Final = 64
 _HOLE: Final = Attachment(0, 0)
 """The value at the number of a removed attachment."""
 
@@ -40,6 +39,16 @@ class AttachmentNumbers:
 
     def __len__(self) -> int:
         return self._count
+
+    @property
+    def end(self) -> int:
+        """The number after the last one."""
+        return len(self._ids)
+
+    def get(self, number: int) -> Attachment | None:
+        """Return the attachment of a number, None for a hole."""
+        attachment = self._attachments[number]
+        return None if attachment is _HOLE else attachment
 
     def at(self, numbers: Iterable[int]) -> tuple[Attachment, ...]:
         """Return the attachments that have these numbers."""
@@ -74,17 +83,3 @@ class AttachmentNumbers:
         assert self._attachments[number] is not _HOLE
         self._attachments[number] = _HOLE
         self._count -= 1
-
-    def close_up(self) -> Moved | None:
-        """Remove the holes if there are many; return the new numbers, or None if nothing changed."""
-        holes = len(self._ids) - self._count
-        if holes <= max(_HOLES_MIN, self._count):
-            return None
-        moved = array("I", bytes(array("I").itemsize * len(self._ids)))
-        kept = [number for number, one in enumerate(self._attachments) if one is not _HOLE]
-        for new, old in enumerate(kept):
-            moved[old] = new
-        self._attachments = [self._attachments[number] for number in kept]
-        self._ids = array("Q", [self._ids[number] for number in kept])
-        self.needed = array("H", [self.needed[number] for number in kept])
-        return moved

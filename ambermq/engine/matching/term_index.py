@@ -66,7 +66,11 @@ class TermIndex:
             del self._alike[len(terms)]
             self.needs_one = self._alike.keys() <= {1}
         self._numbers.remove(number)
-        self._renumber(self._numbers.close_up())
+
+    @property
+    def numbers(self) -> AttachmentNumbers:
+        """The attachments by number. Only this index changes them."""
+        return self._numbers
 
     def fields(self) -> ItemsView[str, FieldTerms]:
         """Return the fields that have terms, by name."""

@@ -1,6 +1,6 @@
 """An index answers as a matcher would that asks one attachment after the other, whatever came and went before."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, ClassVar
 
 import pytest
@@ -16,9 +16,9 @@ from hypothesis.stateful import (
 )
 
 from ambermq.engine.errors import SelectorError
-from ambermq.engine.matching import attachment_numbers as numbers
-from ambermq.engine.matching import hit_set
+from ambermq.engine.matching import hit_set, matchers
 from ambermq.engine.matching.muxer_index import MuxerIndex
+from ambermq.engine.matching.term_index import Term, TermIndex
 from ambermq.engine.model.attachment import Attachment, Condition
 from ambermq.engine.model.muxer import MuxerKind
 from ambermq.engine.patterns import pattern_trie
@@ -34,7 +34,7 @@ def bounds(request: pytest.FixtureRequest) -> Iterator[None]:
             patch.setattr(hit_set, "_DENSE_COUNT_MIN", 2)
             patch.setattr(pattern_trie, "_FEW", 0)
             patch.setattr(pattern_trie, "_ONE_BY_ONE_MAX", 1)
-            patch.setattr(numbers, "_HOLES_MIN", 1)
+            patch.setattr(matchers, "_HOLES_MIN", 1)
         yield
 
 
@@ -136,3 +136,30 @@ def test_nothing_stays_of_what_was_detached() -> None:
         index.remove(attachment)
         assert not index._matcher._index._fields
         assert not getattr(index._matcher, "_selectors", None)
+
+
+@pytest.mark.parametrize("kind", [MuxerKind.SIMPLE, MuxerKind.DESTINATION, MuxerKind.WILD_DESTINATION])
+def test_a_removal_moves_few_attachments(kind: MuxerKind, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are: the index without holes is built beside the other, and no hole is left in the end."""
+    index, moved = MuxerIndex(kind), 0
+    attachments = [Attachment(number, 7, f"d{number}") for number in range(1, 4001)]
+    for attachment in attachments:
+        index.add(attachment)
+    add = TermIndex.add
+
+    def counted(self: TermIndex, attachment: Attachment, terms: Collection[Term]) -> None:
+        nonlocal moved
+        moved += 1
+        add(self, attachment, terms)
+
+    monkeypatch.setattr(TermIndex, "add", counted)
+    most = 0
+    for attachment in attachments[:3900]:
+        before = moved
+        index.remove(attachment)
+        most = max(most, moved - before)
+    assert most == matchers._MOVES
+    assert moved > 1000
+    assert index._matcher._index.numbers.end < 1000
+    expected = attachments[3900:] if kind is MuxerKind.SIMPLE else attachments[-1:]
+    assert index.match("d4000", None) == tuple(expected)
