@@ -89,7 +89,7 @@ class Gateway:
         """The virtual hosts of the server; None without a server."""
         self.users = users or UserConnections(limits.user_connections_max)
         """The connections of each user, in all virtual hosts."""
-        self.orders = SortedIds()
+        self.orders = SortedIds(engine.matching)
         """The sorted ids that listings page through."""
         self.sources = SourceScheduler(self)
         """The links that browse, or follow the log."""

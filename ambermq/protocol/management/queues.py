@@ -121,7 +121,7 @@ def _queue_of(name: str, state: State) -> dict[str, Any] | None:
     queue = state.queue_named(name)
     if queue is None:
         return None
-    return queue_attributes(queue, sum(consumer.queue == queue.id for consumer in state.consumers.values()))
+    return queue_attributes(queue, queue.consumers)
 
 
 def _delete(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:

@@ -1,72 +1,156 @@
 """The sorted ids of queues, muxers, attachments and subscriptions, cached: a page of a listing sorts nothing.
 
 Rule 1. A map of State is immutable: the same object has the same ids, so it is sorted once.
-Rule 2. The cache has one order for each kind, and the map that it belongs to.
+Rule 2. The cache has one order for each kind, and the map that it belongs to. Attachments have the orders of two
+        muxers: a page has rows of at most two large ones.
+Rule 3. Work on a large map has a limit of time in each tick. If it is over, a call raises MatchUnfinished, and the same
+        call in the next tick goes on. No other command is decided in between, so the map is the same then.
 """
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
-from typing import Any, final
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, Final, final
 
 from ambermq.engine.model.muxer import Muxer
 from ambermq.engine.model.state import State
+from ambermq.engine.time_budget import TimeBudget
 from ambermq.snapshot.persistent_map import PersistentMap
 
 __all__ = ["SortedIds"]
+
+_RUN: Final = 2048
+"""The ids that are read or sorted between two checks of the time; a smaller map is sorted at once."""
+_LARGE_MAX: Final = 2
+
+
+@final
+class _Sort:
+    """A sort of the keys of one map, in steps of about _RUN keys.
+
+    First it sorts runs. Then it merges them, from one pivot to the next: each run has about the same share of the keys
+    between two pivots, because the order of a map is that of hashes.
+    """
+
+    __slots__ = ("_keys", "_pivots", "_places", "_runs", "ids")
+
+    def __init__(self, keys: Iterable[int]) -> None:
+        self.ids = array("Q")
+        self._keys = iter(keys)
+        self._runs: list[list[int]] = []
+        self._places: list[int] = []
+        self._pivots: Iterator[int] = iter(())
+
+    def go_on(self, budget: TimeBudget) -> None:
+        """Sort the rest. Raises MatchUnfinished if the time is over."""
+        while run := sorted(islice(self._keys, _RUN)):
+            self._runs.append(run)
+            self._places.append(0)
+            budget.check()
+        if not self.ids and self._runs:
+            step = max(len(self._runs[0]) // len(self._runs), 1)
+            highest = max(run[-1] for run in self._runs)
+            self._pivots = iter([*self._runs[0][step::step], highest])
+        for pivot in self._pivots:
+            self.ids.extend(self._take_up_to(pivot))
+            budget.check()
+
+    def _take_up_to(self, pivot: int) -> list[int]:
+        """Return the next keys of all runs up to a pivot, sorted."""
+        keys: list[int] = []
+        for index, run in enumerate(self._runs):
+            begin = self._places[index]
+            end = self._places[index] = bisect_right(run, pivot, begin)
+            keys += run[begin:end]
+        keys.sort()
+        return keys
 
 
 @final
 class _Order:
     """Sorted ids, and the map that they belong to."""
 
-    __slots__ = ("_table", "ids")
+    __slots__ = ("_sort", "_table", "ids")
 
     def __init__(self) -> None:
         self._table: PersistentMap[Any, Any] | None = None
+        self._sort: _Sort | None = None
         self.ids: Sequence[int] = ()
 
-    def is_of(self, table: "PersistentMap[Any, Any]") -> bool:
-        """Return whether the ids belong to this map, and note the map for the next call."""
-        is_same = self._table is table
-        self._table = table
-        return is_same
+    def of(
+        self, table: "PersistentMap[Any, Any]", keys: "PersistentMap[int, Any]", budget: TimeBudget
+    ) -> Sequence[int]:
+        """Return the sorted `keys`, which are the same while `table` is the same map. Raises MatchUnfinished."""
+        if self._table is not table or (self._sort is None and len(self.ids) != len(keys)):
+            self._table, self._sort = table, _Sort(keys.keys())
+        if self._sort is not None:
+            self._sort.go_on(budget)
+            self.ids, self._sort = self._sort.ids, None
+        return self.ids
+
+
+@final
+class _Totals:
+    """The running total of attachments, for each muxer those up to and including it, and the map of the muxers."""
+
+    __slots__ = ("_table", "ends")
+
+    def __init__(self) -> None:
+        self._table: PersistentMap[int, Muxer] | None = None
+        self.ends = array("Q")
+
+    def of(self, muxers: "PersistentMap[int, Muxer]", ids: Sequence[int], budget: TimeBudget) -> Sequence[int]:
+        """Return the totals of `muxers`, whose sorted ids are `ids`. Raises MatchUnfinished."""
+        if self._table is not muxers:
+            self._table, self.ends = muxers, array("Q")
+        ends = self.ends
+        while len(ends) < len(ids):
+            total = ends[-1] if ends else 0
+            for one in ids[len(ends) : len(ends) + _RUN]:
+                total += len(muxers[one].attachments)
+                ends.append(total)
+            budget.check()
+        return ends
 
 
 @final
 class SortedIds:
     """The sorted ids of one virtual host."""
 
-    __slots__ = ("_attachments", "_ends", "_muxers", "_queues", "_subscriptions")
+    __slots__ = ("_attachments", "_budget", "_muxers", "_queues", "_subscriptions", "_totals")
 
-    def __init__(self) -> None:
-        self._queues, self._subscriptions = _Order(), _Order()
-        self._muxers, self._attachments, self._ends = _Order(), _Order(), _Order()
+    def __init__(self, budget: TimeBudget | None = None) -> None:
+        """`budget` is the time in a tick for large maps."""
+        self._budget = budget or TimeBudget()
+        self._queues, self._subscriptions, self._muxers = _Order(), _Order(), _Order()
+        self._attachments: dict[int, _Order] = {}
+        """By muxer, the one that was added last at the end."""
+        self._totals = _Totals()
 
     def queues(self, state: State) -> Sequence[int]:
         """Return the ids of all queues. Their names are compared, since publishing does not change them."""
-        if not self._queues.is_of(state.queue_names) or len(self._queues.ids) != len(state.queues):
-            self._queues.ids = _sorted(state.queues)
-        return self._queues.ids
+        return self._queues.of(state.queue_names, state.queues, self._budget)
 
     def subscriptions(self, state: State) -> Sequence[int]:
         """Return the ids of all subscriptions, which are the ids of their queues."""
-        if not self._subscriptions.is_of(state.subscriptions):
-            self._subscriptions.ids = _sorted(state.subscriptions)
-        return self._subscriptions.ids
+        return self._subscriptions.of(state.subscriptions, state.subscriptions, self._budget)
 
     def muxers(self, state: State) -> Sequence[int]:
         """Return the ids of all muxers."""
-        if not self._muxers.is_of(state.muxers):
-            self._muxers.ids = _sorted(state.muxers)
-        return self._muxers.ids
+        return self._muxers.of(state.muxers, state.muxers, self._budget)
 
     def attachments(self, muxer: Muxer) -> Sequence[int]:
         """Return the ids of a muxer's attachments."""
-        if not self._attachments.is_of(muxer.attachments):
-            self._attachments.ids = _sorted(muxer.attachments)
-        return self._attachments.ids
+        table = muxer.attachments
+        if len(table) <= _RUN:
+            return sorted(table.keys())
+        order = self._attachments.get(muxer.id)
+        if order is None:
+            if len(self._attachments) >= _LARGE_MAX:
+                del self._attachments[next(iter(self._attachments))]
+            order = self._attachments[muxer.id] = _Order()
+        return order.of(table, table, self._budget)
 
     def attachment_count(self, state: State) -> int:
         """Return the number of attachments of all muxers."""
@@ -76,20 +160,11 @@ class SortedIds:
     def places(self, state: State, offset: int) -> Iterator[tuple[Muxer, Sequence[int]]]:
         """Yield each muxer with the ids of its attachments, from the attachment number `offset` of all on."""
         muxers, ends = self.muxers(state), self._ends_of(state)
-        first = bisect_right(ends, offset)
-        begin = offset - ends[first - 1] if first else offset
-        for place in range(first, len(muxers)):
+        while (place := bisect_right(ends, offset)) < len(muxers):
             muxer = state.muxers[muxers[place]]
-            yield muxer, self.attachments(muxer)[begin:]
-            begin = 0
+            ids = self.attachments(muxer)
+            yield muxer, ids[len(ids) - (ends[place] - offset) :]
+            offset = ends[place]
 
     def _ends_of(self, state: State) -> Sequence[int]:
-        """Return the running total of attachments: for each muxer those up to and including it."""
-        if not self._ends.is_of(state.muxers):
-            counts = (len(state.muxers[one].attachments) for one in self.muxers(state))
-            self._ends.ids = array("Q", accumulate(counts))
-        return self._ends.ids
-
-
-def _sorted(table: "PersistentMap[int, Any]") -> Sequence[int]:
-    return array("Q", sorted(table.keys()))
+        return self._totals.of(state.muxers, self.muxers(state), self._budget)

@@ -1,5 +1,7 @@
 """Pages tile: one after the other they are all there is, in order, each once."""
 
+from collections.abc import Sequence
+from itertools import count, pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,10 +12,14 @@ from hypothesis import strategies as st
 from ambermq.engine.commands import AttachMember, Command, DeclareMuxer, DeclareQueue, DeleteMuxer, DeleteQueue, Inspect
 from ambermq.engine.model.muxer import MuxerKind
 from ambermq.engine.model.queue import Settings
+from ambermq.engine.time_budget import MatchUnfinished, TimeBudget
+from ambermq.protocol.management import sorted_ids
 from ambermq.protocol.management.attachments import ATTACHMENT_OPERATIONS
 from ambermq.protocol.management.muxers import MUXER_OPERATIONS
+from ambermq.protocol.management.paging import page_of
 from ambermq.protocol.management.queues import QUEUE_OPERATIONS
 from ambermq.protocol.management.sorted_ids import SortedIds
+from ambermq.snapshot.persistent_map import PersistentMap
 from tests.engine.world import World
 
 _NAMES = st.sampled_from(("a", "b", "c", "d", "e"))
@@ -42,21 +48,30 @@ def _ids(world: World, what: str) -> list[int]:
             return [one for muxer in muxers for one in sorted(muxer.attachments)]
 
 
+@pytest.fixture(params=["at once", "in parts"])
+def budget(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> TimeBudget:
+    """The time of a tick: with parts it is over at each second check, and each part has two ids."""
+    if request.param == "at once":
+        return TimeBudget()
+    monkeypatch.setattr(sorted_ids, "_RUN", 2)
+    return TimeBudget(count(step=1_000_000).__next__)
+
+
 @pytest.mark.parametrize("what", _QUERIES)
-def test_pages_tile(what: str) -> None:
+def test_pages_tile(what: str, budget: TimeBudget) -> None:
     """Whatever has changed between two listings, and however large their pages are."""
 
     @settings(max_examples=60, deadline=None, database=None)
     @given(st.lists(st.tuples(st.lists(_COMMANDS, max_size=8), st.integers(1, 5)), min_size=1, max_size=4))
     def law(stages: list[tuple[list[Command], int]]) -> None:
-        world, orders = World(), SortedIds()
-        for commands, count in stages:
+        world, orders = World(), SortedIds(budget)
+        for commands, size in stages:
             for command in commands:
                 world.do(command)
             expected = _ids(world, what)
             found: list[int] = []
-            for offset in range(0, len(expected) + 1, count):
-                page = _page(world, orders, what, offset=offset, count=count)
+            for offset in range(0, len(expected) + 1, size):
+                page = _page(world, orders, what, offset=offset, count=size)
                 assert page["total"] == len(expected)
                 found += [row[0] for row in page["results"]]
             assert found == expected
@@ -69,8 +84,14 @@ def _page(world: World, orders: SortedIds, what: str, **asked: int) -> dict[str,
     request = SimpleNamespace(peer=SimpleNamespace(gateway=SimpleNamespace(orders=orders)))
     command = _QUERIES[what](request, asked, {"attributeNames": ["id"]}, 1000)
     assert type(command) is Inspect
-    page: dict[str, Any] = command.read(world.state)
-    return page
+    while True:
+        try:
+            page: dict[str, Any] = command.read(world.state)
+        except MatchUnfinished:
+            assert orders._budget.end_ns is not None
+            orders._budget.end_ns = None
+        else:
+            return page
 
 
 def test_an_order_is_remembered_until_the_wiring_changes() -> None:
@@ -83,3 +104,32 @@ def test_an_order_is_remembered_until_the_wiring_changes() -> None:
     assert orders.muxers(world.state) is before[1]
     world.do(DeclareQueue("key", "r", Settings()))
     assert list(orders.queues(world.state)) == _ids(world, "queues")
+
+
+@pytest.mark.parametrize("ids", [range(100), [*range(0, 1000, 10)], [number**3 for number in range(100)]])
+def test_a_large_map_is_sorted_in_small_parts(ids: Sequence[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part reads or merges about as many ids as its limit; together they are all ids in order."""
+    monkeypatch.setattr(sorted_ids, "_RUN", 10)
+    budget = TimeBudget(count(step=1_000_000).__next__)
+    table = PersistentMap[int, None](dict.fromkeys(ids))
+    order, merged, ticks = sorted_ids._Order(), [0], 0
+    found: Sequence[int] = ()
+    while not found:
+        budget.end_ns, ticks = None, ticks + 1
+        try:
+            found = order.of(table, table, budget)
+        except MatchUnfinished:
+            assert order._sort is not None
+            merged.append(len(order._sort.ids))
+    assert list(found) == sorted(ids)
+    assert ticks >= 10
+    assert max(after - before for before, after in pairwise(merged)) <= 60
+    assert order.of(table, table, budget) is found
+
+
+def test_a_page_has_few_values() -> None:
+    """Its rows are fewer if they have more attributes; the client asks for the next page after them."""
+    rows = [{"a": number} for number in range(5000)]
+    narrow, wide = (page_of(rows, 5000, ["a"] * width, ("a",)) for width in (1, 16))
+    assert (len(narrow["results"]), len(wide["results"])) == (4096, 256)
+    assert narrow["total"] == wide["total"] == 5000
