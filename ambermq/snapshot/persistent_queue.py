@@ -260,15 +260,6 @@ class PersistentQueue(Struct, frozen=True, eq=False):
             return b"", self
         return removal.removed(), _with_head(head, 0, tree, tail, self.count - missing + removal.missing)
 
-    def count_below(self, word: int) -> int:
-        """Return how many words of an ordered queue are below `word`; the cost is that of the chunks before it."""
-        count = 0
-        for run in self.chunks():
-            if int.from_bytes(run[-WORD_BYTES:], "little") >= word:
-                return count + bisect_left(memoryview(run).cast("Q"), word)
-            count += len(run) // WORD_BYTES
-        return count
-
     def run_above(self, word: int) -> bytes:
         """Return the words above `word` in the first chunk of an ordered queue that has any; no bytes at the end."""
         chunk = self._chunk_above(word)

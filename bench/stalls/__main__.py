@@ -204,7 +204,7 @@ def _exclude(peer: CrowdPeer) -> None:
 
 def _crowds(stage: _Stage, links: int, queues: int) -> Iterator[Step]:
     """Yield very many links and queues at once."""
-    one, two = stage.peer(), stage.peer()
+    one = stage.peer()
     receivers: list[Any] = []
     senders: list[Any] = []
     yield "attach 4,096 receivers", lambda: receivers.extend(one.receivers("crowd", links))
@@ -217,6 +217,7 @@ def _crowds(stage: _Stage, links: int, queues: int) -> Iterator[Step]:
     yield "attach 4,096 receivers to delete", lambda: deleted.receivers("crowd", links)
     yield "DELETE queue with 4,096 receivers", lambda: stage.ask("DELETE", "queue", "crowd")
     deleted.__exit__()
+    two = stage.peer()
     yield "attach 3,000 senders, new queues", lambda: senders.extend(two.senders(f"n{i}" for i in range(queues)))
     three = stage.peer()
     yield "attach 3,000 more", lambda: three.senders(f"m{i}" for i in range(queues))

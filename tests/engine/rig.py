@@ -68,7 +68,7 @@ class Rig:
     def do(self, *commands: Command) -> list[Effect]:
         """Submit, end ticks and let syncs end until all is quiet."""
         effects = self.step(*commands) + self.completed()
-        while self.due >= SOON:
+        while self.due >= SOON or self.loop.is_late:
             effects += self.step() + self.completed()
         return effects
 

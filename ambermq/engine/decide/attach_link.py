@@ -15,7 +15,7 @@ from ambermq.engine.commands import AttachConsumer, AttachProducer, DetachConsum
 from ambermq.engine.decide.context import Decision, DecisionContext, too_many
 from ambermq.engine.decide.end_nodes import context_after, end_nodes
 from ambermq.engine.decide.node_names import ADVANCED_MODE, muxer_id, node_at, queue_muxer, temporary_name, topic_muxer
-from ambermq.engine.decide.release_parts import release_part, release_unsent
+from ambermq.engine.decide.release_parts import CHANGES_PER_RETURN, release_part, release_unsent
 from ambermq.engine.decide.subscribe import SubscriptionPlace, compiled, recall, subscribe
 from ambermq.engine.decide.wiring import create_queue, new_queue
 from ambermq.engine.effects import ConsumerReady, ProducerReady, Unfinished
@@ -187,7 +187,7 @@ def _detach_consumer(state: State, command: DetachConsumer, context: DecisionCon
     consumer = state.consumers.get(command.consumer)
     if consumer is None:
         return [], []
-    bytes_max = context.config.tick_changes_max * WORD_BYTES
+    bytes_max = max(context.config.tick_changes_max // CHANGES_PER_RETURN, 1) * WORD_BYTES
     unsent, rest = command.unsent[:bytes_max], command.unsent[bytes_max:]
     events = release_unsent(state, consumer.id, unsent, context) if unsent else []
     if rest:

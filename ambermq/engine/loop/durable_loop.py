@@ -30,6 +30,7 @@ from ambermq.engine.commands import (
     CompactionCommand,
     DetachConsumer,
     DetachProducer,
+    Inspect,
     Publish,
     Settle,
     SnapshotCommand,
@@ -38,6 +39,7 @@ from ambermq.engine.compaction.commit import Compactor
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.decide import DECIDE, refused, started
+from ambermq.engine.decide.release_parts import CHANGES_PER_RETURN
 from ambermq.engine.dispatch.demand import RETURN_OUTCOMES, Demand, Want
 from ambermq.engine.dispatch.dispatch import dispatch
 from ambermq.engine.dispatch.large_message import assemble
@@ -75,13 +77,15 @@ _PAUSE_US_MAX: Final = 30 * 86_400_000_000
 """A start so long after the last event counts as a step too: the clock may be wrong."""
 
 _LINK_COMMANDS: Final = frozenset({AttachConsumer, AttachProducer, DetachConsumer, DetachProducer})
-_HIDDEN_WORK: Final = _LINK_COMMANDS | {AttachMember}
+_HIDDEN_WORK: Final = _LINK_COMMANDS | {AttachMember, Inspect}
 _LINK_CHANGES: Final = 24
 """The changes that a link counts for, besides its events: an attach and its answer cost as much as 24 messages."""
 _LEAVES_PER_CHANGE: Final = 4
 """The messages that leave their queue by one settlement and count for a change."""
-_TEXT_PER_CHANGE: Final = 2
-"""The characters of a selector or another argument that count for a change: a parser reads it."""
+_INSPECT_CHANGES: Final = 500
+"""The changes that a question counts for: a page of a listing takes 3 ms."""
+_CHANGES_PER_CHARACTER: Final = 2
+"""The changes that a character of a selector or another argument counts for: a parser reads it."""
 
 
 @final
@@ -199,6 +203,11 @@ class DurableLoop:
         unwritten = self._command_queue or log.draft.record_count
         return bool(self._pending.queue or self._release.queues or unwritten) or log.durable_end < log.log_end
 
+    @property
+    def is_late(self) -> bool:
+        """Return whether effects may leave now that the last call left behind: `completed` returns the next part."""
+        return self._pending.is_late(self.log.durable_end)
+
     def fileno(self) -> int:
         """Return the file descriptor that is readable when `completed` has work."""
         return self.log.fileno()
@@ -277,7 +286,7 @@ class DurableLoop:
             if self.demand.parked:
                 self.demand.unpark()
             ready = pending.release(log.durable_end) if pending.queue or pending.volatile.ends else []
-            if pending.queue:
+            if pending.is_unsynced(log.durable_end):
                 log.request_sync()
             if self._has_jobs:
                 ready += self._continue_jobs(now_us)
@@ -501,19 +510,19 @@ class DurableLoop:
 
 
 def _settled_changes(event: Settled) -> int:
-    """Return the changes of a settlement beyond the first: one for each message that it returns to its queue.
-
-    A message that leaves its queue costs less.
-    """
+    """Return the changes of a settlement beyond the first, by the number of its messages."""
     count = len(event.words) // WORD_BYTES
-    return count if event.outcome.kind in RETURN_OUTCOMES else count // _LEAVES_PER_CHANGE
+    is_return = event.outcome.kind in RETURN_OUTCOMES
+    return count * CHANGES_PER_RETURN if is_return else count // _LEAVES_PER_CHANGE
 
 
 def _hidden_work(command: Command) -> int:
     """Return the changes that a command counts for, besides its events."""
+    if type(command) is Inspect:
+        return _INSPECT_CHANGES
     changes = _LINK_CHANGES if type(command) in _LINK_COMMANDS else 0
     text = getattr(command, "selector", "") or getattr(command, "argument", "")
-    return changes + len(text) // _TEXT_PER_CHANGE if isinstance(text, str) else changes
+    return changes + len(text) * _CHANGES_PER_CHARACTER if isinstance(text, str) else changes
 
 
 def _failure(command: Command, error: Exception) -> Decision:

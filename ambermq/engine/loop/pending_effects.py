@@ -3,17 +3,50 @@
 Rule 1. A promise waits for the end of its tick, a delivery for the record that enqueued its message.
 Rule 2. On a link no delivery overtakes another: it waits at least as long as the previous one.
 Rule 3. A message that was not published as durable waits for no sync.
+Rule 4. One sync may release the effects of many ticks. They leave in parts, each of the work of about one tick. While a
+        part is left, no later effect overtakes it.
 """
 
 from collections import deque
-from collections.abc import Sequence
-from typing import final
+from collections.abc import Mapping, Sequence
+from typing import Final, final
 
 from ambermq.engine.dispatch.demand import Demand
-from ambermq.engine.effects import AT_CLOSE, Deliver, Drained, Effect
+from ambermq.engine.effects import (
+    AT_CLOSE,
+    Answered,
+    ConsumerReady,
+    Deliver,
+    Drained,
+    Effect,
+    ProducerReady,
+    ProducersEnded,
+    RefusedCommand,
+)
 from ambermq.engine.loop.volatile_ranges import VolatileRanges
 
 __all__ = ["PendingEffects"]
+
+
+_FEW: Final = 4
+"""So many effects are not measured: a tick has at most 2,000 deliveries."""
+_WORK_MAX: Final = 2000
+"""The work of one part, in deliveries. So one turn of the event loop carries out about as much as one tick decides."""
+_WORK: Final[Mapping[type, int]] = {ConsumerReady: 32, ProducerReady: 32, Answered: 32, RefusedCommand: 32}
+"""The work of an effect by its type; 8 for the others."""
+_WORK_OF_ROW: Final = 2
+
+
+def _work_of(effect: Effect) -> int:
+    """Return the work of carrying out an effect, in deliveries."""
+    if type(effect) is Deliver:
+        return len(effect.words)
+    if type(effect) is ProducersEnded:
+        return 8 * len(effect.producers)
+    work = _WORK.get(type(effect), 8)
+    if type(effect) is Answered and isinstance(effect.value, dict):
+        work += _WORK_OF_ROW * len(effect.value.get("results", ()))
+    return work
 
 
 @final
@@ -33,6 +66,7 @@ class PendingEffects:
     def add(self, effects: Sequence[Effect], log_end: int, durable_end: int) -> list[Effect]:
         """Queue the effects that wait for the disk, at the end of their tick; return the others, which leave now."""
         ready: list[Effect] = []
+        is_late = self.is_late(durable_end)
         for effect in effects:
             after = effect.after
             if after == AT_CLOSE:
@@ -40,7 +74,7 @@ class PendingEffects:
             # If the queue is empty, no earlier delivery of the link waits.
             if (after > durable_end or self.queue) and (type(effect) is Deliver or type(effect) is Drained):
                 after = self._delivery_after(effect, after, durable_end)
-            if after <= durable_end:
+            if after <= durable_end and not is_late:
                 ready.append(effect)
             else:
                 self._last_after = effect.after = max(after, self._last_after)
@@ -48,19 +82,28 @@ class PendingEffects:
         return ready
 
     def release(self, durable_end: int) -> list[Effect]:
-        """Return the effects that a new durable end releases."""
+        """Return the effects that a durable end releases, or the next part of them."""
         if self.volatile.ends:
             self.volatile.forget_below(durable_end)
         queue = self.queue
-        if self._last_after <= durable_end:
+        if self._last_after <= durable_end and len(queue) <= _FEW:
             # All effects leave: the usual case of a quiet log.
             ready: list[Effect] = list(queue)
             queue.clear()
             return ready
-        ready = []
-        while queue and queue[0].after <= durable_end:
+        ready, work_left = [], _WORK_MAX
+        while queue and queue[0].after <= durable_end and work_left > 0:
             ready.append(queue.popleft())
+            work_left -= _work_of(ready[-1])
         return ready
+
+    def is_late(self, durable_end: int) -> bool:
+        """Return whether effects that may leave are still here: the next part of a release."""
+        return bool(self.queue) and self.queue[0].after <= durable_end
+
+    def is_unsynced(self, durable_end: int) -> bool:
+        """Return whether an effect waits for a sync."""
+        return bool(self.queue) and self._last_after > durable_end
 
     def _delivery_after(self, effect: Deliver | Drained, after: int, durable_end: int) -> int:
         """Return the offset that a delivery waits for, which is at least that of the delivery before on its link."""

@@ -56,6 +56,7 @@ class VhostRunner:
     __slots__ = (
         "_completed",
         "_index_faults_logged",
+        "_is_completion_scheduled",
         "_is_ended",
         "_is_service_due",
         "_is_tick_due",
@@ -111,6 +112,8 @@ class VhostRunner:
         self._is_tick_scheduled = False
         """Whether the event loop has a call of `_tick_if_due`: at most one, however many ticks run before it."""
         self._is_service_due = False
+        self._is_completion_scheduled = False
+        """Whether the event loop has a call for the next part of the effects that may leave."""
         self._was_congested = False
         """Whether too much was unsynced at the last sweep."""
         self._timer: asyncio.TimerHandle | None = None
@@ -205,6 +208,16 @@ class VhostRunner:
     def forget_paused(self) -> None:
         """Leave the paused sockets paused."""
         self._paused.clear()
+
+    def _complete_soon(self) -> None:
+        """Schedule the next part of the effects that may leave, for the next iteration of the event loop."""
+        if not self._is_completion_scheduled:
+            self._is_completion_scheduled = True
+            self._loop.call_soon(self._complete)
+
+    def _complete(self) -> None:
+        self._is_completion_scheduled = False
+        self.run(self._completed)
 
     def serve_sources_soon(self) -> None:
         """Schedule a turn of the browsing links for the next iteration of the event loop."""
@@ -323,6 +336,8 @@ class VhostRunner:
                 gateway.sources.wake_waiters()
         if gateway.sources.ready:
             self.serve_sources_soon()
+        if work is not None and self.engine.is_late:
+            self._complete_soon()
         if schedule.has_urgent or schedule.dirty:
             self.tick_soon()
         if schedule.next_us < self._timer_us:

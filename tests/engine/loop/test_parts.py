@@ -25,6 +25,7 @@ from ambermq.engine.effects import (
     Answered,
     ConsumerEnded,
     ConsumerReady,
+    Deliver,
     Effect,
     ProducerReady,
     ProducersEnded,
@@ -252,16 +253,16 @@ def test_a_tick_decides_few_commands_of_links() -> None:
 
 
 def test_a_tick_parses_few_long_selectors() -> None:
-    """Two characters of a selector count as a change: by default a tick parses one of 4 KiB, or two of 2 KiB."""
+    """A character of a selector counts as two changes: by default a tick parses one of 1 KiB, or two shorter ones."""
     rig = Rig()
-    selectors = ["a = '" + "x" * size + "'" for size in (4000, 4000, 1900, 1900, 1900)]
+    selectors = ["a = '" + "x" * size + "'" for size in (4000, 1000, 900, 900, 900)]
     for number, selector in enumerate(selectors):
         rig.loop.submit(AttachConsumer(number, "q", "container", "link", False, selector))
     ticks = []
     while rig.due >= SOON:
         effects = rig.step() + rig.completed()
         ticks.append([effect.key for effect in effects if type(effect) is ConsumerReady])
-    assert [tick for tick in ticks if tick] == [[0], [1], [2, 3, 4]]
+    assert [tick for tick in ticks if tick] == [[0], [1], [2, 3], [4]]
 
 
 def test_a_selector_with_too_many_tokens_is_refused() -> None:
@@ -271,3 +272,24 @@ def test_a_selector_with_too_many_tokens_is_refused() -> None:
     assert isinstance(refused, RefusedCommand)
     assert (refused.condition, "selector_tokens_max" in refused.description) == ("amqp:invalid-field", True)
     assert rig.consumer(selector="a = 1 OR b = 2")
+
+
+def test_effects_of_many_ticks_leave_in_parts() -> None:
+    """One sync releases them all: a call returns those of about one tick, and no later effect overtakes them."""
+    rig = Rig(log_config=LogConfig(ballast_bytes=0))
+    producer = rig.producer("q1")
+    rig.consumer("q1", credit=100)
+    for number in range(300):
+        rig.loop.submit(AttachProducer(number, "q0", "container", "link"))
+    while rig.due >= SOON:
+        assert not rig.step()
+    parts = [rig.completed()]
+    assert rig.loop.is_late
+    assert not rig.step(rig.publish(producer, b"x", durable=False))
+    while rig.loop.is_late or rig.loop.is_waiting:
+        parts.append(rig.completed())
+    keys = [[effect.key for effect in part if type(effect) is ProducerReady] for part in parts]
+    assert [key for part in keys for key in part] == list(range(300))
+    assert max(map(len, keys)) <= 2000 // 32 + 1
+    kinds = [type(effect) for part in parts for effect in part]
+    assert kinds[300:] == [PublishDone, Deliver]

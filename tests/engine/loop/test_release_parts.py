@@ -43,7 +43,7 @@ def test_the_end_of_a_consumer_returns_few_messages_a_tick(unsent: int) -> None:
         rig.loop.submit(DetachConsumer(consumer, pack_words(words[90 - unsent :])))
         changes = _changes(rig, lambda rig=rig: rig.queue().acquired_count)  # type: ignore[misc]
         assert sum(changes) == 90
-        assert max(changes) <= 2 * config.tick_changes_max
+        assert max(changes) <= config.tick_changes_max
         assert not rig.loop.state.consumers
         queues.append(rig.queue())
         rig.loop.log.write(rig.now_us)
@@ -87,7 +87,7 @@ def test_the_link_of_a_subscription_is_stolen_in_parts() -> None:
     effects = rig.step(AttachConsumer("two", "/topics/t", "container", "link", subscription_request=DURABLE))
     effects += rig.completed()
     assert [type(effect) for effect in effects] == [ConsumerEnded]
-    assert rig.loop.state.queues[queue].acquired_count == 90 - _COUNT_MAX
+    assert rig.loop.state.queues[queue].acquired_count == 90 - _COUNT_MAX // 2
     *more, again = rig.do()
     assert type(again) is ConsumerReady
     assert all(type(effect) is ConsumerEnded and effect.consumer == ready.consumer for effect in more)
@@ -103,7 +103,7 @@ def test_a_deleted_queue_with_many_links_releases_in_parts() -> None:
         rig.consumer()
     rig.loop.submit(DeleteQueue("key", "q"))
     changes = _changes(rig, lambda: 0 if not rig.loop.state.queues else rig.queue().acquired_count)
-    assert max(changes) <= _COUNT_MAX + 10
+    assert max(changes) <= _COUNT_MAX
     assert not rig.loop.state.queues
     assert consumer not in rig.loop.state.consumers
 
