@@ -74,7 +74,7 @@ class EngineConfig:
     rejected. Equal selectors of a muxer count once."""
     argument_bytes_max: int = 4096
     """The maximum UTF-8 bytes of a destination, pattern, property or selector of an attachment or a link."""
-    selector_tokens_max: int = 1000
+    selector_tokens_max: int = 600
     """The maximum of tokens in a selector of an attachment or a link: names, literals, signs and keywords. The parser
     takes up to 9 us a token in one step."""
     conditions_max: int = 32

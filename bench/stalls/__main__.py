@@ -250,15 +250,15 @@ def _selectors(stage: _Stage) -> Iterator[Step]:
     """Yield attaches with long selectors. The longest ones are refused: they have too many tokens."""
     peer = stage.peer()
     for name, selector in (
-        ("1,000 tokens", " OR ".join(["a=1"] * 250)),
-        ("500 signs", "+".join(["a"] * 499) + "=1"),
+        ("600 tokens", " OR ".join(["a=1"] * 150)),
+        ("300 signs", "+".join(["a"] * 299) + "=1"),
         ("4 KiB of comparisons", " OR ".join(["a=1"] * (_SELECTOR_BYTES // 8))),
         ("4 KiB of signs", "+".join(["a"] * (_SELECTOR_BYTES // 2 - 2)) + "=1"),
         ("4 KiB of text", f"a = '{'x' * (_SELECTOR_BYTES - 16)}'"),
     ):
         yield f"selector, {name}", partial(peer.receivers, _HELD, selector=selector)
     several = stage.peer()
-    texts = (" OR ".join([f"a{number}=1"] * 200) for number in range(20))
+    texts = (" OR ".join([f"a{number}=1"] * 150) for number in range(20))
     yield "20 attaches with long selectors", lambda: several.attach_selectors(_HELD, texts)
     peer.__exit__()
     several.__exit__()

@@ -47,12 +47,13 @@ from ambermq.engine.dispatch.message_peek import MessagePeek
 from ambermq.engine.dispatch.selector_scan import SelectorScan
 from ambermq.engine.effects import CommandFailed, ConsumerEnded, ConsumerReady, Effect, ProducersEnded, Unfinished
 from ambermq.engine.errors import Refused
-from ambermq.engine.events import ClockStepped, Event, Lost, Published, Settled
+from ambermq.engine.events import ClockStepped, Event, Lost, Published, Reset, Settled
 from ambermq.engine.fold.apply import APPLY
 from ambermq.engine.fold.data_loss import damage_of
 from ambermq.engine.fold.wide_fanout import WideFanout
 from ambermq.engine.history.replay import Replay
 from ambermq.engine.loop.command_queue import CommandQueue
+from ambermq.engine.loop.discarded_state import DiscardedState
 from ambermq.engine.loop.effect_release import EffectRelease
 from ambermq.engine.loop.pending_effects import PendingEffects
 from ambermq.engine.loop.schedule import Schedule
@@ -131,6 +132,7 @@ class DurableLoop:
         """The number of steps of the clock, that at the start included."""
         self._clock_step_due: tuple[int, int] | None = None
         self._pending = PendingEffects(self.demand)
+        self._discarded = DiscardedState()
         self.schedule = Schedule(config, dirty=self.demand.dirty, queue=self._pending.queue)
         """When the driver steps the loop."""
         self._command_queue = CommandQueue(config, self.schedule, batch_bytes_max=log.config.batch_bytes_max)
@@ -205,8 +207,8 @@ class DurableLoop:
 
     @property
     def is_late(self) -> bool:
-        """Return whether effects may leave now that the last call left behind: `completed` returns the next part."""
-        return self._pending.is_late(self.log.durable_end)
+        """Return whether `completed` has more to do now: effects that may leave, or a discarded state to free."""
+        return self._pending.is_late(self.log.durable_end) or bool(self._discarded)
 
     def fileno(self) -> int:
         """Return the file descriptor that is readable when `completed` has work."""
@@ -288,6 +290,8 @@ class DurableLoop:
             ready = pending.release(log.durable_end) if pending.queue or pending.volatile.ends else []
             if pending.is_unsynced(log.durable_end):
                 log.request_sync()
+            if self._discarded:
+                self._discarded.free()
             if self._has_jobs:
                 ready += self._continue_jobs(now_us)
             self.schedule.logged(now_us, log)
@@ -473,6 +477,7 @@ class DurableLoop:
             assert offset == event.offset, (offset, event)
             if self.demand.journals:
                 self.demand.note_returns(event, self.state)
+            before = self.state
             self.state = APPLY[type(event)](self.state, event) if after is None else after
             if type(event) is Published:
                 if not event.durable:
@@ -484,6 +489,8 @@ class DurableLoop:
                 if event.outcome.kind in RETURN_OUTCOMES:
                     self.demand.touch(event.queue)
             elif isinstance(event, WIRING):
+                if type(event) is Reset:
+                    self._discarded.add(before)
                 self.router.apply_event(event, self.state)
             if ends_each or event is events[-1]:
                 # Each message ends a command, since a large one may exceed a batch.

@@ -205,8 +205,15 @@ class ConnectionGateway:
         self.gateway.peers.pop(self, None)
 
     def release(self) -> None:
-        """End as `lost` does, and free the connection at once: its transport has ended. Only effects may follow."""
+        """End as `lost` does, and free the connection: its transport has ended. Only effects may follow.
+
+        A connection with very many links is freed when the last of them is detached.
+        """
         self.lost()
+        self.connection.memory.close()
+        self.gateway.lost_links.then(self._free)
+
+    def _free(self) -> None:
         self.connection.release()
         self._detached_nodes.release()
         self._nodes.release()

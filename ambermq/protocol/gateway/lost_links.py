@@ -7,7 +7,7 @@ Rule 3. A connection has up to 4,096 links (links_max), and each detachment take
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, Protocol, final
 
 from ambermq.engine.commands import DetachConsumer, DetachProducer
@@ -17,7 +17,7 @@ from ambermq.protocol.gateway.links.producer_link import ProducerLink
 
 __all__ = ["LOST_PER_TURN", "LostLinks"]
 
-LOST_PER_TURN: Final = 500
+LOST_PER_TURN: Final = 250
 """The links that are detached in one turn of the event loop."""
 
 
@@ -36,11 +36,13 @@ class _LostGateway(Protocol):
 class LostLinks:
     """The lost links of one virtual host."""
 
-    __slots__ = ("_gateway", "_links")
+    __slots__ = ("_gateway", "_links", "_releases")
 
     def __init__(self, gateway: _LostGateway) -> None:
         self._gateway = gateway
         self._links: deque[ProducerLink | ConsumerLink] = deque()
+        self._releases: list[Callable[[], None]] = []
+        """What frees the lost connections, after the last one of their links."""
 
     def __len__(self) -> int:
         """Return the number of links that are not detached."""
@@ -58,6 +60,13 @@ class LostLinks:
         if is_first:
             self.detach()
 
+    def then(self, release: Callable[[], None]) -> None:
+        """Call a function that frees a connection when all links are detached, or now if they are."""
+        if self._links:
+            self._releases.append(release)
+        else:
+            release()
+
     def detach(self) -> None:
         """Detach the next links from the engine, at most LOST_PER_TURN."""
         links, consumers, producers = self._links, self._gateway.consumers, self._gateway.producers
@@ -70,3 +79,7 @@ class LostLinks:
             elif link.producer:
                 producers.pop(link.producer, None)
                 submit(DetachProducer(link.producer))
+        if not links and self._releases:
+            releases, self._releases = self._releases, []
+            for release in releases:
+                release()
