@@ -43,6 +43,7 @@ _SCAN_SECONDS: Final = 5.0
 """How long a scan is watched; one of the whole backlog takes minutes."""
 _KINDS: Final = ("queue", "muxer", "attachment", "subscription", "template", "snapshot", "vhost")
 _SELECTOR_BYTES: Final = 4096
+_FILL_COUNT: Final = 500_000
 
 
 _OUTCOMES: Final[tuple[tuple[str, DeliveryState], ...]] = (
@@ -289,7 +290,9 @@ def measure_stalls(
     try:
         for queue in (_HELD, _DELETED):
             # Before the pinger, whose links it would steal by their names.
-            fill_queue(broker, queue, backlog, _BODY_BYTES, directory)
+            # In parts, since a sender has a limit of time.
+            for first in range(0, backlog, _FILL_COUNT):
+                fill_queue(broker, queue, min(_FILL_COUNT, backlog - first), _BODY_BYTES, directory)
         with start_load(broker, Load(_BODY_BYTES, rate=1000), directory):
             stage = _Stage(broker, directory, backlog=backlog)
             parts = (_questions(stage), _changes(stage), _links(stage))
