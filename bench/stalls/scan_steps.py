@@ -5,11 +5,14 @@ longest step between two turns of the event loop. So it can be run in any checko
 
     like                one LIKE with a pattern of 4,000 characters on a text of 8,192, the slowest of several
     selector-tick       a tick that scans 200 messages of 8 KiB with such a selector
-    long-text           a tick that scans messages with 900 KiB of text for 200 patterns
+    long-text           a tick that scans messages with 900 KiB of text for 149 patterns
     returned            a selector on 30,000 returned messages, while another consumer takes one after the other
     excluded            40,000 returned messages, one of which excludes a consumer; also the us for each
     deep                the first and a later removal out of order, deep in a queue of 5,000,000 messages
     publish             a tick that routes 2,000 messages by 1,000 selectors that match none of them
+    property-hits       a tick that routes one message by a PROPERTY muxer, whose 100,000 attachments all match it
+    scattered-return    the release of 1,000 messages that lie among 2,000,000 returned ones
+    long-selector       the parse of a selector with as many tokens as the broker accepts, the slowest of several
     first-selector      the first selector in a process whose parser was prepared, if it can be
 """
 
@@ -34,12 +37,14 @@ from ambermq.engine.effects import ConsumerReady, Deliver, Effect, ProducerReady
 from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.loop.recovery import fold_log
 from ambermq.engine.loop.schedule import SOON
+from ambermq.engine.model.attachment import Condition
 from ambermq.engine.model.entry import Entry
 from ambermq.engine.model.entry_word import WORD_BYTES, make_words
 from ambermq.engine.model.muxer import MuxerKind
 from ambermq.engine.model.outcome import RELEASED
 from ambermq.engine.model.queue import Queue, new_queue
 from ambermq.engine.model.queue import Settings as QueueSettings
+from ambermq.engine.model.redelivery_order import merge_returned
 from ambermq.engine.model.state import EMPTY_STATE, State
 from ambermq.engine.selectors import selector as selectors
 from ambermq.engine.selectors.like import compile_like
@@ -60,7 +65,10 @@ _SELECTORS: Final = 1000
 _LONG: Final = 900 << 10
 _BACKLOG: Final = 5_000_000
 _RETURNED: Final = 30_000
+_RETURNED_MANY: Final = 2_000_000
 _EXCLUDED: Final = 40_000
+_HITS: Final = 100_000
+_CONDITIONS: Final = (Condition("a", True, 1), Condition("b", True, 2))
 _PATTERNS: Final = (
     f"%{'a' * 2000}b%",
     f"%{'a' * 1000}b{'a' * 1000}%",
@@ -141,7 +149,7 @@ def _measure_selector_tick() -> dict[str, float]:
 
 
 def _measure_long_text() -> dict[str, float]:
-    return _measure_scan("a" * _LONG, 2, " OR ".join(["p LIKE '%aab%'"] * 200))
+    return _measure_scan("a" * _LONG, 2, " OR ".join(["p LIKE '%aab%'"] * 149))
 
 
 def _measure_scan(text: str, count: int, selector: str) -> dict[str, float]:
@@ -243,6 +251,33 @@ def _measure_deep() -> dict[str, float]:
     return {"ms": max(milliseconds), "first": milliseconds[0], "later": milliseconds[1]}
 
 
+def _measure_property_hits() -> dict[str, float]:
+    with _peer() as peer:
+        peer.run(DeclareMuxer("", "m", MuxerKind.PROPERTY))
+        for first in range(0, _HITS, _RUN):
+            numbers = range(first, min(first + _RUN, _HITS))
+            peer.run(*[DeclareQueue("", f"q{number}", QueueSettings()) for number in numbers])
+            peer.run(*[AttachMember("", "m", f"q{number}", _CONDITIONS) for number in numbers])
+        body = Message(application_properties={"a": 1, "b": 2}).encode()
+        producer = peer.producer("/muxers/m/x")
+        peer.reset()
+        peer.run(Publish("", producer, 0, [body], [0], len(body)))
+        return {"ms": peer.longest_ms, "ticks": peer.ticks}
+
+
+def _measure_scattered_return() -> dict[str, float]:
+    words = _backlog(_RETURNED_MANY).ready
+    scattered = b"".join([make_words(10 + index * (_RETURNED_MANY // 1000), [100]) for index in range(1000)])
+    _, others = words.remove_ordered(scattered)
+    return {"ms": longest_ms(iter([partial(merge_returned, others, scattered)]))}
+
+
+def _measure_long_selector() -> dict[str, float]:
+    parse_selector("a = 1")
+    texts = (" OR ".join(["a=1"] * 150), "+".join(["a"] * 299) + "=1", " AND ".join(["((((a=1))))"] * 50))
+    return {"ms": longest_ms(partial(parse_selector, text) for text in texts)}
+
+
 def _measure_first_selector() -> dict[str, float]:
     prepare = getattr(selectors, "prepare_parser", None)
     if prepare is not None:
@@ -258,6 +293,9 @@ MEASURES: Final[dict[str, Callable[[], dict[str, float]]]] = {
     "excluded": _measure_excluded,
     "deep": _measure_deep,
     "publish": _measure_publish,
+    "property-hits": _measure_property_hits,
+    "scattered-return": _measure_scattered_return,
+    "long-selector": _measure_long_selector,
     "first-selector": _measure_first_selector,
 }
 """The measures by name; each returns `ms`, its longest step."""

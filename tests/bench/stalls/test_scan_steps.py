@@ -15,7 +15,9 @@ def test_each_measure_has_a_longest_step(monkeypatch: pytest.MonkeyPatch, capsys
         "_LONG": 10_000,
         "_BACKLOG": 20_000,
         "_RETURNED": 300,
+        "_RETURNED_MANY": 20_000,
         "_EXCLUDED": 400,
+        "_HITS": 60,
     }.items():
         monkeypatch.setattr(scan_steps, name, value)
     scan_steps.main([])
