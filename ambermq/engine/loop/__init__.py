@@ -5,7 +5,7 @@ Rule 2. No effect leaves before its batch was written, and effects leave in the 
 Rule 3. One thread calls everything, and the time is an argument.
 Rule 4. A start loads the newest valid snapshot and folds the later batches.
 
-Imports: engine/*, log/*.
+Imports: engine/*, log/*, snapshot.
 Imported by: protocol/server, tools.
 Names: DurableLoop, CommandQueue, PendingEffects, EffectRelease, recover.
 """
