@@ -4,16 +4,18 @@
     the rest        one life, which is judged; its process is stopped for two seconds twice, as on a machine that hangs
 
 The load is pairs of senders and receivers with bodies that are compared, updates, the rounds of work.py, faulty peers,
-and compactions that the broker starts. A probe measures the latency of one durable message at a time. Latencies of
+and compactions that the broker starts. A process measures the latency of one durable message at a time. Latencies of
 messages that were on their way while the process was stopped are left out.
 """
 
 import random
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, final
@@ -25,7 +27,6 @@ from ambermq.protocol.amqp10.performatives.classes import Header
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.messages.publisher import Publisher
-from ambermq.tools.messages.subscriber import Subscriber
 from ambermq.tools.terminal.errors import ToolError
 from tests.crash.broker import CampaignBroker, StartFailed, verify_faults
 from tests.crash.campaign import drain
@@ -53,7 +54,6 @@ _STOP_SECONDS: Final = 2.0
 _SETTLED_SECONDS: Final = 1.0
 """The time that a broker may take for what has piled up."""
 _HELD_COUNT: Final = 3000
-_PROBE_SECONDS: Final = 0.05
 _SAMPLE_SECONDS: Final = 1.0
 _RETRY_SECONDS: Final = 0.05
 _RATE: Final = 150
@@ -213,13 +213,17 @@ class _Soak:
         return run
 
     def _probe(self) -> None:
+        """Run a probe for each life of the broker, and record what it says."""
+        file = self._broker.directory.with_name("probe.block")
         while self._is_running:
-            with suppress(ToolError, OSError), _probe_links(self._broker.url) as send:
-                while self._is_running:
-                    at_s, began = self._now_s(), time.perf_counter()
-                    send()
-                    self.record.latencies.append(Latency(at_s, 1000 * (time.perf_counter() - began)))
-                    time.sleep(_PROBE_SECONDS)
+            command = [sys.executable, "-m", "tests.soak.probe", self._broker.url, str(file)]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+                assert process.stdout is not None
+                for line in process.stdout:
+                    begin, message, machine = map(float, line.split())
+                    self.record.latencies.append(Latency(begin - self._began, message, machine))
+                    if not self._is_running:
+                        process.terminate()
             time.sleep(_RETRY_SECONDS)
 
     def _sample(self) -> None:
@@ -243,27 +247,6 @@ def _fill(url: str) -> None:
         for number in range(_HELD_COUNT):
             publisher.offer(Message(header=Header(durable=True), body=(Data(bytes(1000)),)).encode(), number)
         publisher.finish()
-
-
-@contextmanager
-def _probe_links(url: str) -> Iterator[Callable[[], None]]:
-    """Yield a function that sends a durable message and returns when it is delivered."""
-    payload = Message(header=Header(durable=True), body=(Data(b"probe"),)).encode()
-    with ExitStack() as opened:
-        sending, receiving = (opened.enter_context(LinkClient.connect(BrokerUrl.parse(url))) for _ in range(2))
-        subscriber = Subscriber(receiving, receiving.attach_receiver("probe"))
-        for _ in subscriber.payloads(idle_seconds=0.5):
-            pass
-        publisher, arrivals = Publisher(sending, sending.attach_sender("probe")), subscriber.payloads(idle_seconds=60)
-
-        def send() -> None:
-            publisher.offer(payload, 0)
-            sending.flush()
-            if next(arrivals, None) is None:
-                raise TimeoutError("the probe has not arrived in 60 s")
-            publisher.finish()
-
-        yield send
 
 
 def _sample_of(at_s: float, broker: CampaignBroker) -> Sample:
