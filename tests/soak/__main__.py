@@ -30,10 +30,19 @@ def main() -> int:
     print(f"seed {seed}, {options.minutes:g} minutes", flush=True)
     with tempfile.TemporaryDirectory(prefix="ambermq-soak-", ignore_cleanup_errors=True) as directory:
         record = run_soak(Path(directory), seed=seed, minutes=options.minutes)
-    if options.record is not None:
-        options.record.write_text(json.dumps(asdict(record)))
     _print_minutes(record)
-    return _print_verdict(seed, record)
+    code = _print_verdict(seed, record)
+    if options.record is not None:
+        options.record.write_text(json_of(record))
+    return code
+
+
+def json_of(record: Record) -> str:
+    """Return a record as JSON: each sample and latency, the rounds, the verdict and the faults."""
+    columns = {name: getattr(record, name) for name in ("samples", "latencies", "findings")}
+    rows = {name: [asdict(one) for one in column] for name, column in columns.items()}
+    plain = ("rounds", "interrupted", "life_s", "accepted", "faults")
+    return json.dumps({**rows, **{name: getattr(record, name) for name in plain}})
 
 
 def _print_minutes(record: Record) -> None:

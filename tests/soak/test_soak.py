@@ -1,8 +1,10 @@
 """A soak of half a minute: each kind of work and fault runs, and no promise is broken."""
 
+import json
 import secrets
 from pathlib import Path
 
+from tests.soak.__main__ import json_of
 from tests.soak.faults import FAULTS
 from tests.soak.soak import run_soak
 from tests.soak.work import WORK
@@ -22,3 +24,6 @@ def test_a_short_soak_keeps_every_promise(tmp_path: Path) -> None:
     assert record.samples[-1].descriptors > 0
     assert record.latencies
     assert [finding.name for finding in record.findings] == ["latency"]
+    read = json.loads(json_of(record))
+    assert read["rounds"] == record.rounds
+    assert len(read["samples"]) == len(record.samples)
