@@ -45,7 +45,6 @@ from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST, VhostManifest, ro
 from ambermq.log.manifest.vhost_manifest import VERSION as ROOT_VERSION
 from ambermq.log.manifest.writer_lock import lock_path
 from ambermq.protocol.amqp10.message.message import decode_message
-from ambermq.protocol.gateway.connection_gateway import OFFERED, PRODUCT
 from ambermq.protocol.gateway.links.attach_terms import (
     _IMMEDIATE,
     _NODE_CAPABILITIES,
@@ -61,6 +60,7 @@ from ambermq.protocol.gateway.nodes.cbs_node import CbsNode
 from ambermq.protocol.gateway.nodes.management_node import _STATUS as STATUS_CODES
 from ambermq.protocol.gateway.nodes.management_node import ADDRESS as MANAGEMENT_ADDRESS
 from ambermq.protocol.gateway.nodes.management_node import ManagementNode
+from ambermq.protocol.gateway.opening import OFFERED, PRODUCT
 from ambermq.protocol.gateway.sources.event_source import message_of
 from ambermq.protocol.management.broker import LIMITS
 from ambermq.protocol.management.operations import _DESCRIPTIONS, _NODE_OPERATIONS, KINDS, NODE_TYPE

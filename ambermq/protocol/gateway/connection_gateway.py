@@ -4,7 +4,7 @@ Rule 1. A link is answered after the engine's answer: the reply to an attach wai
 """
 
 from collections.abc import Callable
-from typing import Final, assert_never, final
+from typing import assert_never, final
 
 from ambermq.engine.commands import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer
 from ambermq.engine.effects import Answered, ConsumerReady, ProducerReady, RefusedCommand
@@ -25,11 +25,11 @@ from ambermq.protocol.amqp10.events import (
 )
 from ambermq.protocol.amqp10.link.receiver import Receiver
 from ambermq.protocol.amqp10.link.sender import Sender
-from ambermq.protocol.amqp10.performatives.classes import Attach, Coordinator, Error, Open
+from ambermq.protocol.amqp10.performatives.classes import Attach, Coordinator, Error
 from ambermq.protocol.amqp10.spec import AmqpCondition, LinkCondition
 from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.gateway.broker_nodes import BrokerNodes
-from ambermq.protocol.gateway.container_ids import CLOSED_FOR_ANOTHER, DETECTION, SOLE_CONNECTION, closes_existing
+from ambermq.protocol.gateway.container_ids import CLOSED_FOR_ANOTHER, closes_existing
 from ambermq.protocol.gateway.gateway import Gateway
 from ambermq.protocol.gateway.identity import Identity
 from ambermq.protocol.gateway.internal_publisher import InternalPublisher
@@ -38,16 +38,11 @@ from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.links.detached_nodes import DetachedNodes
 from ambermq.protocol.gateway.links.producer_link import ProducerLink
 from ambermq.protocol.gateway.nodes import management_node as management
+from ambermq.protocol.gateway.opening import OFFERED, check_idle_timeout, check_vhost, open_properties
 from ambermq.protocol.gateway.sources.queue_browser import QueueBrowser
 from ambermq.protocol.gateway.sources.source import Source
 
-__all__ = ["OFFERED", "PRODUCT", "Authenticator", "ConnectionGateway"]
-
-PRODUCT: Final = {Symbol("product"): "AmberMQ", Symbol("topic-prefix"): "/topics/"}
-"""The properties of our open. Qpid JMS writes topics with the prefix where no capability declares them."""
-
-OFFERED: Final = (Symbol("ANONYMOUS-RELAY"), Symbol("SHARED-SUBS"), SOLE_CONNECTION)
-"""The capabilities that our open offers."""
+__all__ = ["Authenticator", "ConnectionGateway"]
 
 Authenticator = Callable[[str, str | None, str | None], Identity | None]
 """(mechanism, username, password) -> the identity of the peer, None to refuse it."""
@@ -58,20 +53,8 @@ class ConnectionGateway:
     """The gateway's side of one connection."""
 
     __slots__ = (
-        "_authenticate",
-        "_consumer_links",
-        "_detached_nodes",
-        "_is_counted",
-        "_is_transaction_refused",
-        "_nodes",
-        "_producer_links",
-        "_publisher",
-        "_sources",
-        "connection",
-        "container",
-        "gateway",
-        "identity",
-        "is_paused",
+        *("_authenticate", "_consumer_links", "_detached_nodes", "_is_counted", "_is_transaction_refused", "_nodes"),
+        *("_producer_links", "_publisher", "_sources", "connection", "container", "gateway", "identity", "is_paused"),
     )
 
     def __init__(self, gateway: Gateway, connection: Connection, authenticate: Authenticator) -> None:
@@ -313,7 +296,8 @@ class ConnectionGateway:
         if self.gateway.vhosts is not None:
             self._move(self.gateway.vhosts.gateway_of(event.open.hostname))
         remote = event.open
-        refusal = self._check_vhost() or self._check_idle_timeout(remote)
+        refusal = check_vhost(self.identity, self.gateway.vhost)
+        refusal = refusal or check_idle_timeout(remote, self.connection.limits.idle_timeout_ms_min)
         if refusal is None:
             if closes_existing(remote):
                 self._close_existing(remote.container_id)
@@ -325,8 +309,7 @@ class ConnectionGateway:
         if refusal is not None:
             self.connection.refuse(refusal)
             return
-        properties = {**PRODUCT, **DETECTION, Symbol("vhost"): self.gateway.vhost}
-        self.connection.accept(properties=properties, offered_capabilities=OFFERED)
+        self.connection.accept(properties=open_properties(self.gateway.vhost), offered_capabilities=OFFERED)
 
     def _close_existing(self, container: str) -> None:
         """Close the other connections of a container, if all of them have the user of this one."""
@@ -336,22 +319,6 @@ class ConnectionGateway:
                 peer.lost()
                 peer.connection.close(CLOSED_FOR_ANOTHER)
                 self.gateway.touched[peer] = None
-
-    def _check_vhost(self) -> Error | None:
-        """Return why this connection may not use the virtual host that its open names; None if it may."""
-        scope = self.identity.scope
-        if scope is None or scope.vhost == self.gateway.vhost:
-            return None
-        why = f"this connection is bound to the virtual host {scope.vhost!r}, not to {self.gateway.vhost!r}"
-        return Error(condition=Symbol(AmqpCondition.UNAUTHORIZED_ACCESS), description=why)
-
-    def _check_idle_timeout(self, remote: Open) -> Error | None:
-        """Return why the idle timeout that an open asks for is refused; None if it is not (transport, 2.4.5)."""
-        least_ms, asked_ms = self.connection.limits.idle_timeout_ms_min, remote.idle_time_out or 0
-        if not asked_ms or asked_ms >= least_ms:
-            return None
-        why = f"idle-time-out {asked_ms} ms, expected at least {least_ms} ms (idle_timeout_ms_min), or none"
-        return Error(condition=Symbol(AmqpCondition.NOT_ALLOWED), description=why)
 
     def _check_address(self, address: str) -> None:
         """Raise Refusal for an address beyond the scope of this connection."""
