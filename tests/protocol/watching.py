@@ -81,7 +81,7 @@ class Watching:
     def settle(self) -> list[tuple[Composite | None, bytes]]:
         """Run ticks, syncs, jobs and turns until none is left; return the messages that arrive."""
         sources = self.gateway.sources
-        while self.gateway.lost_links:
+        while self.gateway.lost_links.links:
             self.gateway.lost_links.detach()
         for _ in range(3):
             self.gateway.carry_out(self.rig.do())

@@ -27,8 +27,8 @@ __all__ = ["END_DECISIONS", "context_after", "end_links", "end_nodes", "end_node
 
 _ALL: Final = 1 << 62
 """A limit above any number of changes."""
-_PART_MAX: Final = 250
-"""The maximum changes of one part: the removal of an attachment or the end of a link counts as eight messages."""
+_PART_MAX: Final = 125
+"""The maximum changes of one part: the removal of an attachment or the end of a link counts as 16 messages."""
 
 
 def end_nodes(

@@ -20,14 +20,11 @@ _PART_MAX: Final = 2000
 class DiscardedState:
     """The tables of discarded states."""
 
-    __slots__ = ("_tables",)
+    __slots__ = ("tables",)
 
     def __init__(self) -> None:
-        self._tables: list[PersistentMap[Any, Any]] = []
-
-    def __len__(self) -> int:
-        """Return the number of tables that are left."""
-        return len(self._tables)
+        self.tables: list[PersistentMap[Any, Any]] = []
+        """The tables that are left."""
 
     def add(self, state: State) -> None:
         """Add the tables of a state that may be large; a small table is freed with the state."""
@@ -35,18 +32,18 @@ class DiscardedState:
             *(state.queues, state.queue_names, state.consumers, state.producers, state.links, state.receivers),
             *(state.muxers, state.muxer_names, state.subscriptions, state.subscription_queues),
         ]
-        self._tables += [table for table in tables if len(table) > _PART_MAX]
+        self.tables += [table for table in tables if len(table) > _PART_MAX]
         # The routes of the queues are attachments of one muxer.
         muxers = islice(state.muxers.values(), _PART_MAX)
-        self._tables += [muxer.attachments for muxer in muxers if len(muxer.attachments) > _PART_MAX]
+        self.tables += [muxer.attachments for muxer in muxers if len(muxer.attachments) > _PART_MAX]
 
     def free(self) -> None:
         """Free the next part."""
-        table = self._tables.pop()
+        table = self.tables.pop()
         keys = list(islice(table, _PART_MAX))
         mutation = table.mutate()
         for key in keys:
             del mutation[key]
         table = mutation.finish()
         if table:
-            self._tables.append(table)
+            self.tables.append(table)

@@ -133,6 +133,8 @@ class DurableLoop:
         self._clock_step_due: tuple[int, int] | None = None
         self._pending = PendingEffects(self.demand)
         self._discarded = DiscardedState()
+        self.is_late = False
+        """Whether `completed` has more to do now: effects that may leave, or a discarded state to free."""
         self.schedule = Schedule(config, dirty=self.demand.dirty, queue=self._pending.queue)
         """When the driver steps the loop."""
         self._command_queue = CommandQueue(config, self.schedule, batch_bytes_max=log.config.batch_bytes_max)
@@ -204,11 +206,6 @@ class DurableLoop:
         log = self.log
         unwritten = self._command_queue or log.draft.record_count
         return bool(self._pending.queue or self._release.queues or unwritten) or log.durable_end < log.log_end
-
-    @property
-    def is_late(self) -> bool:
-        """Return whether `completed` has more to do now: effects that may leave, or a discarded state to free."""
-        return self._pending.is_late(self.log.durable_end) or bool(self._discarded)
 
     def fileno(self) -> int:
         """Return the file descriptor that is readable when `completed` has work."""
@@ -288,10 +285,11 @@ class DurableLoop:
             if self.demand.parked:
                 self.demand.unpark()
             ready = pending.release(log.durable_end) if pending.queue or pending.volatile.ends else []
-            if pending.is_unsynced(log.durable_end):
+            if pending.queue and pending.last_after > log.durable_end:
                 log.request_sync()
-            if self._discarded:
+            if self._discarded.tables:
                 self._discarded.free()
+            self.is_late = pending.is_late or bool(self._discarded.tables)
             if self._has_jobs:
                 ready += self._continue_jobs(now_us)
             self.schedule.logged(now_us, log)
@@ -485,12 +483,16 @@ class DurableLoop:
                 for queue in event.queues:
                     self.demand.touch(queue)
             elif type(event) is Settled:
-                changes += _settled_changes(event)
+                count = len(event.words) // WORD_BYTES
                 if event.outcome.kind in RETURN_OUTCOMES:
+                    changes += count * CHANGES_PER_RETURN
                     self.demand.touch(event.queue)
+                else:
+                    changes += count // _LEAVES_PER_CHANGE
             elif isinstance(event, WIRING):
                 if type(event) is Reset:
                     self._discarded.add(before)
+                    self.is_late = bool(self._discarded.tables)
                 self.router.apply_event(event, self.state)
             if ends_each or event is events[-1]:
                 # Each message ends a command, since a large one may exceed a batch.
@@ -514,13 +516,6 @@ class DurableLoop:
         # Other consumers may get all that it held, sent or not.
         self.demand.touch(want.queue)
         return pack_words(words) if words else b""
-
-
-def _settled_changes(event: Settled) -> int:
-    """Return the changes of a settlement beyond the first, by the number of its messages."""
-    count = len(event.words) // WORD_BYTES
-    is_return = event.outcome.kind in RETURN_OUTCOMES
-    return count * CHANGES_PER_RETURN if is_return else count // _LEAVES_PER_CHANGE
 
 
 def _hidden_work(command: Command) -> int:

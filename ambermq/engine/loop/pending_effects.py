@@ -53,11 +53,14 @@ def _work_of(effect: Effect) -> int:
 class PendingEffects:
     """The effects that were decided and written, and wait for a sync."""
 
-    __slots__ = ("_demand", "_last_after", "queue", "volatile")
+    __slots__ = ("_demand", "is_late", "last_after", "queue", "volatile")
 
     def __init__(self, demand: Demand) -> None:
         self._demand = demand
-        self._last_after = 0
+        self.last_after = 0
+        """The `after` of the last effect in the queue."""
+        self.is_late = False
+        """Whether effects that may leave are still in the queue: the next part of a release."""
         self.queue: deque[Effect] = deque()
         """The effects in the order in which they leave; their `after` never falls."""
         self.volatile = VolatileRanges()
@@ -66,7 +69,6 @@ class PendingEffects:
     def add(self, effects: Sequence[Effect], log_end: int, durable_end: int) -> list[Effect]:
         """Queue the effects that wait for the disk, at the end of their tick; return the others, which leave now."""
         ready: list[Effect] = []
-        is_late = self.is_late(durable_end)
         for effect in effects:
             after = effect.after
             if after == AT_CLOSE:
@@ -74,10 +76,10 @@ class PendingEffects:
             # If the queue is empty, no earlier delivery of the link waits.
             if (after > durable_end or self.queue) and (type(effect) is Deliver or type(effect) is Drained):
                 after = self._delivery_after(effect, after, durable_end)
-            if after <= durable_end and not is_late:
+            if after <= durable_end and not self.is_late:
                 ready.append(effect)
             else:
-                self._last_after = effect.after = max(after, self._last_after)
+                self.last_after = effect.after = max(after, self.last_after)
                 self.queue.append(effect)
         return ready
 
@@ -86,24 +88,18 @@ class PendingEffects:
         if self.volatile.ends:
             self.volatile.forget_below(durable_end)
         queue = self.queue
-        if self._last_after <= durable_end and len(queue) <= _FEW:
+        if self.last_after <= durable_end and len(queue) <= _FEW:
             # All effects leave: the usual case of a quiet log.
             ready: list[Effect] = list(queue)
             queue.clear()
+            self.is_late = False
             return ready
         ready, work_left = [], _WORK_MAX
         while queue and queue[0].after <= durable_end and work_left > 0:
             ready.append(queue.popleft())
             work_left -= _work_of(ready[-1])
+        self.is_late = bool(queue) and queue[0].after <= durable_end
         return ready
-
-    def is_late(self, durable_end: int) -> bool:
-        """Return whether effects that may leave are still here: the next part of a release."""
-        return bool(self.queue) and self.queue[0].after <= durable_end
-
-    def is_unsynced(self, durable_end: int) -> bool:
-        """Return whether an effect waits for a sync."""
-        return bool(self.queue) and self._last_after > durable_end
 
     def _delivery_after(self, effect: Deliver | Drained, after: int, durable_end: int) -> int:
         """Return the offset that a delivery waits for, which is at least that of the delivery before on its link."""
@@ -115,5 +111,5 @@ class PendingEffects:
         if want is not None:
             after = max(after, want.after)
             if after > durable_end:
-                after = want.after = max(after, self._last_after)
+                after = want.after = max(after, self.last_after)
         return after

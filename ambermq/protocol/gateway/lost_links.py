@@ -36,40 +36,37 @@ class _LostGateway(Protocol):
 class LostLinks:
     """The lost links of one virtual host."""
 
-    __slots__ = ("_gateway", "_links", "_releases")
+    __slots__ = ("_gateway", "_releases", "links")
 
     def __init__(self, gateway: _LostGateway) -> None:
         self._gateway = gateway
-        self._links: deque[ProducerLink | ConsumerLink] = deque()
+        self.links: deque[ProducerLink | ConsumerLink] = deque()
+        """The links that are not detached."""
         self._releases: list[Callable[[], None]] = []
         """What frees the lost connections, after the last one of their links."""
 
-    def __len__(self) -> int:
-        """Return the number of links that are not detached."""
-        return len(self._links)
-
     def add(self, producer_links: Iterable[ProducerLink], consumer_links: Iterable[ConsumerLink]) -> None:
         """Close the links of a connection, and detach them, at most LOST_PER_TURN at once."""
-        is_first = not self._links
+        is_first = not self.links
         for producer_link in producer_links:
             producer_link.is_open = False
-            self._links.append(producer_link)
+            self.links.append(producer_link)
         for consumer_link in consumer_links:
             consumer_link.lose()
-            self._links.append(consumer_link)
+            self.links.append(consumer_link)
         if is_first:
             self.detach()
 
     def then(self, release: Callable[[], None]) -> None:
         """Call a function that frees a connection when all links are detached, or now if they are."""
-        if self._links:
+        if self.links:
             self._releases.append(release)
         else:
             release()
 
     def detach(self) -> None:
         """Detach the next links from the engine, at most LOST_PER_TURN."""
-        links, consumers, producers = self._links, self._gateway.consumers, self._gateway.producers
+        links, consumers, producers = self.links, self._gateway.consumers, self._gateway.producers
         submit = self._gateway.engine.submit
         for link in [links.popleft() for _ in range(min(len(links), LOST_PER_TURN))]:
             if isinstance(link, ConsumerLink):

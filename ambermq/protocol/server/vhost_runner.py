@@ -317,7 +317,7 @@ class VhostRunner:
                 return
             if effects:
                 gateway.carry_out(effects)
-        if gateway.lost_links:
+        if gateway.lost_links.links:
             gateway.lost_links.detach()
             self.tick_soon()
         if gateway.mistakes or gateway.refused_transactions:

@@ -25,10 +25,10 @@ def test_a_call_frees_few_entries(monkeypatch: pytest.MonkeyPatch) -> None:
     values = [_Value() for _ in range(95)]
     alive = weakref.WeakSet(values)
     discarded = DiscardedState()
-    discarded._tables.append(PersistentMap(enumerate(values)))
+    discarded.tables.append(PersistentMap(enumerate(values)))
     values.clear()
     left = []
-    while discarded:
+    while discarded.tables:
         discarded.free()
         left.append(len(alive))
     assert left == [85, 75, 65, 55, 45, 35, 25, 15, 5, 0]

@@ -92,6 +92,8 @@ class _Tight(Rig):
     def check(self, copied: Path) -> None:
         """Read everything back: what it has folded is what was lived, and nothing is damaged."""
         live = self.loop.state
+        # The end of a consumer waits for lazy_write_ms: no peer waits for it.
+        self.loop.log.write(self.now_us)
         self.kill()
         again = Rig(self.storage, config=self.config, log_config=self.log_config)
         assert again.recovered == live

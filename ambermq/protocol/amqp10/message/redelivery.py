@@ -42,11 +42,7 @@ def with_header(payload: Buffer, *, delivery_count: int, annotations: Mapping[An
     bare_start = scanner.bare_start()
     header = scanner.value(Section.HEADER)
     parts: list[Any] = []
-    if header is not None or delivery_count:
-        kept = header or Header()
-        # A link has acquired the message before: a first-acquirer of true would be false (messaging, 3.2.1).
-        is_first = False if kept.first_acquirer else kept.first_acquirer
-        parts.append(replace(kept, first_acquirer=is_first, delivery_count=delivery_count).encode())
+    parts.append(_rebuilt(header, delivery_count))
     if annotations:
         known = scanner.value(Section.MESSAGE_ANNOTATIONS) or {}
         if not isinstance(known, dict):
@@ -72,10 +68,17 @@ def _plain_header_end(payload: Buffer) -> int:
 @lru_cache(maxsize=1024)
 def _next_header(header: bytes, delivery_count: int) -> bytes:
     """Return the header section after `header`, which may be empty. Raises DecodeError."""
-    known = SectionScanner(header).value(Section.HEADER)
-    if known is None and not delivery_count:
+    return _rebuilt(SectionScanner(header).value(Section.HEADER), delivery_count)
+
+
+def _rebuilt(header: Header | None, delivery_count: int) -> bytes:
+    """Return the header section of the next delivery; empty without a header before and without failed deliveries."""
+    if header is None and not delivery_count:
         return b""
-    return replace(known or Header(), delivery_count=delivery_count).encode()
+    kept = header or Header()
+    # A link has acquired the message before: a first-acquirer of true would be false (messaging, 3.2.1).
+    is_first = False if kept.first_acquirer else kept.first_acquirer
+    return replace(kept, first_acquirer=is_first, delivery_count=delivery_count).encode()
 
 
 def _message_annotations(annotations: Mapping[Any, Any]) -> bytes:
