@@ -19,10 +19,10 @@ from ambermq.tools.spark.java import find_java
 from ambermq.tools.spark.session import check_packages
 from ambermq.tools.terminal.errors import ToolError
 from tests.crash.campaign import run_campaign
-from tests.crash.compaction import rounds_of, run_compaction_campaign
-from tests.crash.file_system import KINDS, why_not
-from tests.crash.power_cut import run_power_campaign
-from tests.crash.snapshots import run_snapshot_campaign
+from tests.crash.campaigns.compaction import rounds_of, run_compaction_campaign
+from tests.crash.campaigns.file_system import KINDS, why_not
+from tests.crash.campaigns.power_cut import run_power_campaign
+from tests.crash.campaigns.snapshots import run_snapshot_campaign
 
 _COUNTS: Final = {"kills": 200, "snapshots": 100, "compactions": 50, "cuts": 50}
 """The campaigns, and how many kills or cuts each has."""

@@ -9,8 +9,8 @@ from ambermq.tools.spark.java import find_java
 from ambermq.tools.spark.session import check_packages
 from ambermq.tools.terminal.errors import ToolError
 from tests.crash.campaign import run_campaign
-from tests.crash.compaction import rounds_of, run_compaction_campaign
-from tests.crash.snapshots import run_snapshot_campaign
+from tests.crash.campaigns.compaction import rounds_of, run_compaction_campaign
+from tests.crash.campaigns.snapshots import run_snapshot_campaign
 
 _KILLS = 12
 _SNAPSHOT_KILLS = 6

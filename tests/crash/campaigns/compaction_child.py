@@ -1,6 +1,6 @@
-"""`python -m tests.crash.compaction_child DIR`: the driver of compactions by Spark, one a line on standard input.
+"""`python -m tests.crash.campaigns.compaction_child DIR`: the driver of compactions by Spark.
 
-Its lines on standard output:
+It reads one a line on standard input. Its lines on standard output:
 
     ready PID     the session is open; PID is the process of its Java
     stage NAME    a compaction enters a stage: snapshots, count, rewrite, commit

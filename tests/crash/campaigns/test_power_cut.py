@@ -12,8 +12,8 @@ from typing import Final
 import pytest
 
 from ambermq.tools.terminal.exit_codes import ExitCode
-from tests.crash.file_system import KINDS, why_not
-from tests.crash.power_cut import PowerResult, run_power_campaign
+from tests.crash.campaigns.file_system import KINDS, why_not
+from tests.crash.campaigns.power_cut import PowerResult, run_power_campaign
 
 _CUTS: Final = 4
 _PLANTED_CUTS: Final = 4

@@ -30,8 +30,8 @@ from ambermq.log.storage.disk import DiskStorage
 from ambermq.tools.backup.verify import verify_backup
 from tests.crash.broker import CampaignBroker, StartFailed, verify_faults
 from tests.crash.campaign import drain
+from tests.crash.campaigns.pile import pile_faults, pile_up
 from tests.crash.pair import Pair
-from tests.crash.pile import pile_faults, pile_up
 
 __all__ = ["Result", "run_snapshot_campaign"]
 

@@ -30,9 +30,9 @@ import psutil  # type: ignore[import-untyped]  # its types are a package of thei
 from ambermq.tools.compaction.local_runner import LocalRunner
 from tests.crash.broker import CampaignBroker, StartFailed, verify_faults
 from tests.crash.campaign import drain
-from tests.crash.compaction_child import compact_once
+from tests.crash.campaigns.compaction_child import compact_once
+from tests.crash.campaigns.pile import pile_faults, pile_up
 from tests.crash.pair import Pair
-from tests.crash.pile import pile_faults, pile_up
 
 __all__ = ["KINDS", "Result", "rounds_of", "run_compaction_campaign"]
 
@@ -152,7 +152,7 @@ class _Driver:
         return "the Java process outlives its driver" if alive else ""
 
     def _start(self) -> None:
-        command = [sys.executable, "-m", "tests.crash.compaction_child", str(self._directory)]
+        command = [sys.executable, "-m", "tests.crash.campaigns.compaction_child", str(self._directory)]
         # A driver that is killed leaves its session's files: they lie where the campaign's go.
         environment = {**os.environ, "TMPDIR": str(self._directory.parent)}
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)

@@ -15,7 +15,7 @@ from typing import Final, final
 from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.crash.broker import CampaignBroker
 from tests.crash.campaign import DRAIN_SECONDS, Result, Rounds
-from tests.crash.file_system import PoweredFileSystem
+from tests.crash.campaigns.file_system import PoweredFileSystem
 
 __all__ = ["PowerResult", "run_power_campaign"]
 
