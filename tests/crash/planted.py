@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ambermq.engine.effects import Deliver, Effect
-from ambermq.engine.events import Event, Published
+from ambermq.engine.events import ClockStepped, Event, Published
 from ambermq.engine.fold.apply import apply
 from ambermq.engine.loop import recovery
 from ambermq.engine.loop.effect_release import EffectRelease
@@ -78,15 +78,15 @@ def _manifest_not_synced() -> None:
 
 
 def _event_dropped() -> None:
-    fold_log, published = recovery.fold_log, list[int]()
+    fold, published = recovery._fold, list[int]()
     dropped = [-1]
 
-    def fold_twice(found: Recovery, *arguments: Any) -> State:
+    def fold_twice(found: Recovery, *arguments: Any) -> tuple[State, ClockStepped | None]:
         published.clear()
         dropped[0] = -1
-        fold_log(found)
+        fold(found, None, None)
         dropped[0] = published[len(published) // 2] if published else -1
-        return fold_log(found, *arguments)
+        return fold(found, *arguments)
 
     def apply_most(state: State, event: Event) -> State:
         if isinstance(event, Published):
@@ -96,7 +96,7 @@ def _event_dropped() -> None:
                 published.append(event.offset)
         return apply(state, event)
 
-    _replace(recovery, "fold_log", fold_twice)
+    _replace(recovery, "_fold", fold_twice)
     _replace(recovery, "apply", apply_most)
 
 
