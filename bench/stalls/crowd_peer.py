@@ -129,7 +129,10 @@ class CrowdPeer:
                 self._socket.setblocking(False)
                 output = output[self._socket.send(output) :]
             if readable:
-                self._connection.receive(self._socket.recv(1 << 18), 0)
+                received = self._socket.recv(1 << 18)
+                if not received:
+                    raise ConnectionResetError("the broker has closed the connection")
+                self._connection.receive(received, 0)
                 self._take_events()
             if self._connection.is_ended or time.monotonic() > deadline:
                 if is_required:

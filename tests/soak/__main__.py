@@ -46,18 +46,20 @@ def json_of(record: Record) -> str:
 
 
 def _print_minutes(record: Record) -> None:
-    print("minute  RSS MiB  descriptors  threads  disk MiB   p50 ms   p99 ms   max ms  machine p50, p99 ms")
+    head = "minute  RSS MiB  descriptors  threads  disk MiB   p50 ms   p99 ms   max ms"
+    print(f"{head}  without a core p99 ms  disk p50, p99 ms")
     for minute in range(int(record.samples[-1].at_s // 60) + 1 if record.samples else 0):
         samples = [one for one in record.samples if one.at_s // 60 == minute]
         latencies = [one for one in record.latencies if one.at_s // 60 == minute]
         values, machine = [one.milliseconds for one in latencies], [one.machine_ms for one in latencies]
+        waiting = [one.waiting_ms for one in latencies]
         if samples and values:
             print(
                 f"{minute:6} {max(one.rss_bytes for one in samples) / _MIB:8.1f} "
                 f"{max(one.descriptors for one in samples):12} {max(one.threads for one in samples):8} "
                 f"{max(one.disk_bytes for one in samples) / _MIB:9.1f} {median(values):8.1f} "
                 f"{percentile(values, 0.99):8.1f} {max(values):8.1f} "
-                f"{median(machine):12.1f} {percentile(machine, 0.99):7.1f}"
+                f"{percentile(waiting, 0.99):22.1f} {median(machine):9.1f} {percentile(machine, 0.99):7.1f}"
             )
 
 

@@ -216,12 +216,14 @@ class _Soak:
         """Run a probe for each life of the broker, and record what it says."""
         file = self._broker.directory.with_name("probe.block")
         while self._is_running:
-            command = [sys.executable, "-m", "tests.soak.probe", self._broker.url, str(file)]
+            # A broker that was just killed has no process.
+            pid = str(self._broker.pid) if self._is_alive else "0"
+            command = [sys.executable, "-m", "tests.soak.probe", self._broker.url, pid, str(file)]
             with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
                 assert process.stdout is not None
                 for line in process.stdout:
-                    begin, message, machine = map(float, line.split())
-                    self.record.latencies.append(Latency(begin - self._began, message, machine))
+                    begin, message, waiting, machine = map(float, line.split())
+                    self.record.latencies.append(Latency(begin - self._began, message, waiting, machine))
                     if not self._is_running:
                         process.terminate()
             time.sleep(_RETRY_SECONDS)
