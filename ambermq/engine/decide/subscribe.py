@@ -138,7 +138,10 @@ def _check(state: State, wanted: Subscription, context: DecisionContext) -> None
         check_argument(muxer, wanted.topic, context.config)
     elif not wanted.is_volatile:
         raise Refused("amqp:not-allowed", f"topic {wanted.topic!r} is temporary: it has no durable subscriptions")
-    compiled(wanted.selector, context)
+    found = None if wanted.key is None else state.subscription_queues.get(wanted.key)
+    if found is None or state.subscriptions[found].selector != wanted.selector:
+        # One that exists was accepted before, perhaps under other limits.
+        compiled(wanted.selector, context)
     other = replace(wanted, is_shared=not wanted.is_shared).key
     if not wanted.is_volatile and other is not None and other in state.subscription_queues:
         kind = "not shared" if wanted.is_shared else "shared"

@@ -236,9 +236,10 @@ def _attach_member(state: State, command: AttachMember, context: DecisionContext
         member_id(state, command.member, context.config),
     )
     check_argument_name(muxer, command.argument_name)
-    check_argument(muxer, command.argument, context.config)
     if context.router.find(state, muxer.id, member, command.argument) is not None:
+        # Declared before, perhaps under other limits.
         return [], [Answered(command.key, {"created": False})]
+    check_argument(muxer, command.argument, context.config)
     check_names(muxer, command.argument)
     check_room(state, context, 1)
     if member in state.muxers:

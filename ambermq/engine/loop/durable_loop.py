@@ -492,7 +492,7 @@ class DurableLoop:
             elif isinstance(event, WIRING):
                 if type(event) is Reset:
                     self._discarded.add(before)
-                    self.is_late = bool(self._discarded.tables)
+                    self.is_late |= bool(self._discarded.tables)
                 self.router.apply_event(event, self.state)
             if ends_each or event is events[-1]:
                 # Each message ends a command, since a large one may exceed a batch.

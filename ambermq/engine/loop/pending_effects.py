@@ -110,6 +110,7 @@ class PendingEffects:
         want = self._demand.wants.get(effect.consumer)
         if want is not None:
             after = max(after, want.after)
-            if after > durable_end:
+            # While a part is left the delivery waits behind it, perhaps behind what is not durable: the next one too.
+            if after > durable_end or self.is_late:
                 after = want.after = max(after, self.last_after)
         return after

@@ -8,6 +8,7 @@ Each change moves a few attachments, and the new index replaces the other one wh
 attachments would take 20 to 40 ms.
 """
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
@@ -284,7 +285,8 @@ class Selectors(Matcher):
         """Add an attachment. Raises SelectorError, without a change, if its text is not a selector."""
         text = attachment.argument
         if isinstance(text, str) and text not in self._selectors:
-            self._selectors[text] = parse_selector(text)
+            # Limits hold for what is declared: an attachment that exists works whatever they are now.
+            self._selectors[text] = parse_selector(text, bytes_max=sys.maxsize)
             self._groups = None
         super().add(attachment)
 

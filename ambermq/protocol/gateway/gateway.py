@@ -234,7 +234,7 @@ class Gateway:
         error = Error(condition=Symbol(effect.condition), description=effect.description)
         for producer in sorted(effect.producers):
             producer_link = self.producers.pop(producer, None)
-            if producer_link is not None:
+            if producer_link is not None and producer_link.is_open:
                 producer_link.peer.producer_ended(producer_link, error)
                 self.touched[producer_link.peer] = None
 

@@ -75,6 +75,10 @@ class Receiver(Link):
 
         Raises LinkFault if the link cannot go on.
         """
+        if type(transfer.state) is TransactionalState:
+            # Delivered now, the message would not wait for the end of its transaction (transactions, 4.4.1).
+            why = "a transfer in a transaction: transactions are not supported"
+            raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, why)
         partial = self.partial
         is_first = partial is None
         if partial is None:
@@ -120,11 +124,6 @@ class Receiver(Link):
             )
         if transfer.resume:
             raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, "the broker resumes no deliveries")
-        if type(transfer.state) is TransactionalState:
-            # Delivered now, the message would not wait for the end of its transaction (transactions, 4.4.1).
-            raise LinkFault(
-                AmqpCondition.NOT_IMPLEMENTED, "a transfer in a transaction: transactions are not supported"
-            )
         self.credit -= 1
         self.delivery_count = (self.delivery_count + 1) & MASK
         mode = self.receiver_settle_mode if transfer.rcv_settle_mode is None else transfer.rcv_settle_mode

@@ -62,7 +62,8 @@ def _plain_header_end(payload: Buffer) -> int:
         if payload[3:4] != _LIST_8 or len(payload) < _LIST_START:
             return -1
         end = _LIST_START + payload[_LIST_START - 1]
-    return end if payload[end : end + 2] == _SMALL and payload[end + 2 : end + 3] in _BARE else -1
+    # A copy, since a view of a read buffer has no hash.
+    return end if payload[end : end + 2] == _SMALL and bytes(payload[end + 2 : end + 3]) in _BARE else -1
 
 
 @lru_cache(maxsize=1024)
