@@ -40,7 +40,7 @@ def _queue_life(url: str, chance: random.Random) -> None:
         _send(url, name, [chance.randbytes(chance.randrange(1, 2000)) for _ in range(_COUNT)])
         with CrowdPeer(url, "browser") as peer:
             peer.receivers(name, credit=_COUNT, mode="copy")
-            peer.collect(_COUNT, _SECONDS)
+            _collect(peer, _COUNT)
             assert peer.received_count == _COUNT, f"browsed {peer.received_count} of {_COUNT}"
         assert management.purge(name) == _COUNT
         management.delete(name)
@@ -74,7 +74,7 @@ def _selector(url: str, chance: random.Random) -> None:
         for state in (Released(), Accepted()):
             with CrowdPeer(url, "selector") as peer:
                 peer.receivers("mixed", credit=wanted, selector=f"n = {chance.randrange(_SELECTED_OF)}")
-                peer.collect(wanted, _SECONDS)
+                _collect(peer, wanted)
                 assert peer.received_count == wanted, f"selected {peer.received_count} of {wanted}"
                 peer.settle(state)
         management.purge("mixed")
@@ -99,6 +99,11 @@ def _requests(url: str, chance: random.Random) -> None:
             snapshots, name = SnapshotManagement(client), f"soak-{chance.randrange(1 << 30)}"
             snapshots.create(name)
             snapshots.delete(name)
+
+
+def _collect(peer: CrowdPeer, count: int) -> None:
+    """Read until so many messages have come, or for 30 s."""
+    peer.wait(lambda: peer.received_count >= count, _SECONDS, is_required=False)
 
 
 def _send(url: str, address: str, bodies: list[bytes]) -> None:

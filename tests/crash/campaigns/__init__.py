@@ -1,1 +1,1 @@
-"""The campaigns: what runs while a broker is killed, or its power is cut."""
+"""The campaigns around snapshots, in compactions and with power cuts, and what they need."""
