@@ -142,10 +142,11 @@ class Dispatch(Struct):
 
     def select(self, queue: Queue, ring: deque[Want]) -> bool:
         """Deliver the messages that consumers select from a queue; return whether the next tick may deliver more."""
-        has_more = False
+        has_more, last = False, None
         for want in list(ring):
             if want.credit <= 0:
                 continue
+            event_count = len(self.events)
             scan, journal = want.scan, self.demand.journal(queue.id)
             assert scan is not None
             while want.credit > 0 and (words := scan.ahead(queue, journal, self.peeks_left or 1)):
@@ -160,8 +161,15 @@ class Dispatch(Struct):
                 queue = self._deliver_matches(queue, want, scan, list(zip(words, entries, fields, strict=False)))
             else:
                 self.drain(want)
-        # Another consumer is first the next time.
-        ring.rotate(-1)
+            if len(self.events) > event_count:
+                last = want
+        # The consumer after the last one that was served is first the next time. A visit that had to wait for a message
+        # serves none, and leaves the turns as they are: else two visits a message would give all to every second one.
+        if last is not None:
+            while ring[-1] is not last:
+                ring.rotate(-1)
+        elif has_more:
+            ring.rotate(-1)
         return has_more
 
     def _deliver_matches(

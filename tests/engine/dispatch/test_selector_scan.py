@@ -309,6 +309,41 @@ def calls_of(function: Callable[[], object]) -> int:
     return events.count("call") + events.count("c_call")
 
 
+def test_a_selector_reads_the_first_chunk_of_a_large_message() -> None:
+    """It has the sections that a selector can name; the other chunks are not read for it."""
+    rig = Rig(config=EngineConfig(chunk_bytes=500), fields_of=fields_of)
+    body = b"a" + bytes(700) + b"b" * 700
+    rig.do(rig.publish(rig.producer(), body))
+    rig.consumer(selector="kind = 'b'", credit=1)
+    consumer = rig.consumer(selector="kind = 'a'", credit=1)
+    got = []
+    for _ in range(4):
+        got += delivered(rig.do() + rig.completed())
+    assert got == [(consumer, body)]
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_selecting_consumers_take_turns(count: int) -> None:
+    """One after the other, also where each message takes two visits: one before its write, and one after it."""
+    broker = Selecting()
+    consumers = [broker.consumer("kind = 'a'", 9) for _ in range(count)]
+    turns = [consumer for number in range(2 * count) for consumer in taken_by(broker.publish(b"a%d" % number))]
+    assert turns == consumers * 2
+
+
+def test_a_selecting_consumer_without_credit_is_passed_over() -> None:
+    """Wherever it stands in the ring: the others get each message at once."""
+    broker = Selecting()
+    broker.consumer("kind = 'a'", 0)
+    other = broker.consumer("kind = 'a'", 9)
+    assert [taken_by(broker.publish(b"a%d" % number)) for number in range(4)] == [[other]] * 4
+
+
+def taken_by(effects: list[Effect]) -> list[int]:
+    """Return the consumers of deliveries, in order."""
+    return [effect.consumer for effect in effects if type(effect) is Deliver for _ in effect.words]
+
+
 @pytest.mark.parametrize("came_back", [False, True])
 def test_a_message_more_costs_the_same_whatever_waits_before_it(*, came_back: bool) -> None:
     """What was looked at is neither read again nor walked along, be it a part of a chunk or many chunks."""
