@@ -7,6 +7,7 @@ import pytest
 
 from ambermq.engine.commands import AttachMember, AttachProducer, DeclareMuxer, DeclareQueue, DetachConsumer, Publish
 from ambermq.engine.config import EngineConfig
+from ambermq.engine.decide.publish import _count_max, _event_messages_max
 from ambermq.engine.effects import AT_CLOSE, NOW, ProducerReady, PublishDone
 from ambermq.engine.events import Drawn, Published, QueueDeclared
 from ambermq.engine.fold.apply import fold
@@ -290,3 +291,23 @@ def numbers_of(body: Buffer, _added: object = (), /) -> Fields:
     fields = _Fields(body)
     fields.values = {name: int(value) if value.isdigit() else value for name, value in fields.values.items()}
     return fields
+
+
+@pytest.mark.parametrize(("queues", "events"), [(2, 10), (7, 2), (11, 1), (20, 1), (50, 1)])
+def test_a_decision_has_as_many_events_as_a_tick_takes_changes(queues: int, events: int) -> None:
+    """Each is a change in every queue; at least one is decided, however many queues it reaches."""
+    context = World(EngineConfig(tick_changes_max=20)).context
+    reached = tuple(range(1, queues + 1))
+    assert _count_max(reached, context) == events * _event_messages_max(reached, context)
+
+
+def test_what_a_full_queue_refuses_says_so() -> None:
+    """The sender is held back for it, unlike for other refusals; what had room is accepted."""
+    world = World()
+    world.do(DeclareQueue("key", "q", Settings(messages_max=2)))
+    (ready,) = world.do(AttachProducer("key", "q", "container", "link"))
+    assert type(ready) is ProducerReady
+    effects = world.do(Publish("link", ready.producer, 0, [b"1", b"2", b"3"], [0] * 3, 3, durable=True))
+    done = [effect for effect in effects if type(effect) is PublishDone]
+    assert [(one.first_id, one.count, one.is_queue_full) for one in done] == [(0, 2, False), (2, 1, True)]
+    assert done[1].condition == "amqp:resource-limit-exceeded"

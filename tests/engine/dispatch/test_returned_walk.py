@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from ambermq.engine.dispatch.returned_walk import ReturnedCursor, ReturnJournal
-from ambermq.engine.model.entry_word import make_words, pack_words
+from ambermq.engine.model.entry_word import make_words, pack_words, unpack_words
 from ambermq.engine.model.outcome import MODIFIED_FAILED, RELEASED
 from ambermq.engine.model.queue import Settings, new_queue
 
@@ -95,3 +95,17 @@ def test_a_walk_does_not_begin_anew_for_what_others_take_and_give_back() -> None
         queue = queue.acquire((7,), word).settle(7, word, RELEASED)
         journal.note(word)
     assert visited <= 10_000 + 4 * count
+
+
+def test_a_walk_goes_back_only_to_what_is_still_returned() -> None:
+    """A message that came back and went to another consumer is not dealt a second time."""
+    queue, words = new_queue(1, "q", Settings()), make_words(10, [100] * 3)
+    queue = queue.push(words, 300).acquire((7,), words).settle(7, words, RELEASED)
+    journal, cursor = ReturnJournal(), ReturnedCursor()
+    journal.note(words)
+    one, two, three = unpack_words(words)
+    cursor.position, cursor.seen = three, 0
+    queue = queue.acquire((8,), pack_words([two]))
+    assert list(journal.ahead(queue, [cursor], 10).words) == [one, three]
+    cursor.position, cursor.seen = one, 0
+    assert list(journal.ahead(queue, [cursor], 10).words) == [one]

@@ -82,6 +82,19 @@ def test_steps_between_two_ticks_are_one_event() -> None:
     assert rig.loop.clock_step_count == 1
 
 
+def test_a_step_leaves_no_selector_waiting_for_the_write_that_it_makes() -> None:
+    """Messages of the batch before it can be read after it, so their queue is visited again."""
+    rig = Rig()
+    rig.consumer(selector="x = 1", credit=1)
+    queue = rig.queue().id
+    rig.loop.log.draft.add(1, timestamp_us=rig.now_us, body=b"")
+    rig.loop.log.draft.end_command()
+    rig.loop.demand.parked[queue] = None
+    step(rig, _YEAR_US)
+    rig.loop._step_clock(rig.now_us)
+    assert (rig.loop.demand.parked, rig.loop.demand.dirty) == ({}, {queue: None})
+
+
 def test_a_step_back_counts_from_the_newest_event() -> None:
     """The time before it is never older than the events before it."""
     rig = Rig()

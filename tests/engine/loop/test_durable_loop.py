@@ -2,6 +2,7 @@
 
 import errno
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
@@ -247,6 +248,21 @@ def test_nothing_leaves_after_a_failed_write_or_sync(operation: str) -> None:
     with pytest.raises(LogFailed):
         left += rig.step(rig.publish(producer, b"two", durable=False))
     assert left == []
+
+
+def test_a_sync_that_cannot_be_requested_stops_the_loop() -> None:
+    """The first failure is the last: nothing is decided after it."""
+    rig = Rig()
+    producer = rig.producer()
+    rig.step(rig.publish(producer, b"one", durable=False))
+    failure = OSError(errno.EIO, "sync")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(rig.loop.log), "request_sync", Mock(side_effect=failure))
+        with pytest.raises(OSError, match="sync"):
+            rig.loop.sync_or_mark(rig.now_us + 10_000_000)
+    assert rig.loop.failure is failure
+    with pytest.raises(OSError, match="sync"):
+        rig.step(rig.publish(producer, b"two"))
 
 
 def test_the_clock_never_runs_backwards() -> None:

@@ -1,9 +1,11 @@
 """The adoption of new segments: after an interruption the manifest is the old or the new one; a bad job is refused."""
 
+import errno
 import random
 from array import array
 from contextlib import suppress
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +15,7 @@ from ambermq.log.compaction.adoption import Adoption, adopt, check_segments
 from ambermq.log.compaction.job import CompactionJob, job_path, lock_jobs, read_table, sweep_jobs, write_table
 from ambermq.log.compaction.record_copy import bodies_of_walk
 from ambermq.log.compaction.rewrite_tasks import GroupTask, pack_offsets, rewrite_group
-from ambermq.log.errors import DamageError, ForeignError, LogError
+from ambermq.log.errors import DamageError, ForeignError, LogError, LogFailed
 from ambermq.log.format.segment import segment_path
 from ambermq.log.manifest import manifest as manifests
 from ambermq.log.manifest.manifest import Horizon, Manifest, Snapshot
@@ -150,6 +152,44 @@ def _reopened(storage: SimulatedStorage) -> Log:
     for _ in range(2):
         log.completed()
     return log
+
+
+def _running() -> tuple[SimulatedStorage, Log, Adoption]:
+    """Return a log that runs, and an adoption that it has not made yet."""
+    storage, written = lived()
+    proposal = proposed(storage, sorted(written)[::7])
+    return storage, _reopened(storage), Adoption(JOB, proposal)
+
+
+def test_a_running_log_indexes_the_new_segments_and_no_old_one() -> None:
+    """The old files are deleted: the build of an index would fail for each."""
+    _, log, adoption = _running()
+    inputs = set(adoption.table.inputs)
+    builder = log._housekeeper._index_builder
+    left_out = Mock(wraps=builder.leave_out)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(builder), "leave_out", lambda _, file_ids: left_out(file_ids))
+        log.adopt(adoption)
+        log.completed()
+    assert (adoption.is_done, adoption.error) == (True, None)
+    left_out.assert_called_once_with(inputs)
+    log.close()
+
+
+@pytest.mark.parametrize(("number", "ends"), [(errno.EIO, True), (errno.ENOSPC, False)])
+def test_a_disk_that_fails_during_an_adoption_ends_the_log(number: int, *, ends: bool) -> None:
+    """What it had written is not known. A full disk fails the adoption alone."""
+    storage, log, adoption = _running()
+    storage.fail(number, operation="rename")
+    log.adopt(adoption)
+    if ends:
+        with pytest.raises(LogFailed):
+            log.completed()
+        return
+    log.completed()
+    assert isinstance(adoption.error, OSError)
+    assert adoption.is_done
+    log.close()
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,15 @@ from ambermq.log.manifest.manifest import load, manifest_path
 from ambermq.log.recovery.recovery import Recovery
 from ambermq.log.recovery.repair import apply
 from ambermq.log.storage.disk import DiskStorage
+from ambermq.log.storage.worker_threads import InlineWorkers, ThreadWorkers
+from ambermq.log.write.ballast import Ballast
 from tests.log.lives import CONFIG, DIRECTORY, Life, SharingWorkers, body_of, recovered_bodies
 from tests.log.simulated import SimulatedStorage
 
 ROOMY = replace(CONFIG, segment_bytes_min=1 << 16, segment_bytes_max=1 << 16)
 """Segments that hold all that a test writes."""
+
+_OPEN_FILES = Path("/proc/self/fd")
 
 STEPS = st.lists(
     st.one_of(
@@ -415,3 +419,112 @@ def test_an_index_that_knows_more_than_its_segment_is_damage(tmp_path: Path) -> 
 def manifest_of(directory: Path) -> bytes:
     """Return the bytes of a manifest."""
     return Path(manifest_path(str(directory))).read_bytes()
+
+
+@pytest.mark.skipif(not _OPEN_FILES.exists(), reason="this system has no list of open files")
+def test_a_start_leaves_no_file_open(tmp_path: Path) -> None:
+    """Not even the spare, which is read at every start, whether it is allocated or not."""
+    config = replace(ROOMY, ballast_bytes=0)
+    counts = []
+    for _ in range(3):
+        log = Recovery.open(DiskStorage(), str(tmp_path / "data"), config, 1).log(InlineWorkers())
+        log.completed()
+        for _ in range(50):
+            log.draft.add(1, timestamp_us=1, body=bytes(800))
+            log.draft.end_command()
+            log.write(1)
+        log.request_sync()
+        log.completed()
+        log.close()
+        counts.append(sum(str(tmp_path) in str(each.readlink()) for each in _OPEN_FILES.iterdir() if each.is_symlink()))
+    assert counts == [0, 0, 0]
+
+
+def test_a_start_that_fails_closes_its_lanes() -> None:
+    """The next try of the same process begins as the first one did."""
+    Life(storage := SimulatedStorage()).log.close()
+    recovery, workers = Recovery.open(storage, DIRECTORY, CONFIG, 1), ThreadWorkers()
+    storage.fail(errno.EIO, operation="sync")
+    with pytest.raises(LogFailed):
+        recovery.log(workers)
+    assert workers.fileno() < 0
+
+
+def test_the_end_of_a_chain_keeps_the_segments_before_it() -> None:
+    """A batch of the tail whose bodies are wrong ends the log there; all before it stays, whatever its segment."""
+    life = Life(SimulatedStorage(random.Random(0)))
+    for number in range(12):
+        life.write([body_of(number, 900)])
+    storage = life.storage
+    assert isinstance(storage, SimulatedStorage)
+    storage.kill()
+    for name in storage.listdir(f"{DIRECTORY}/segments"):
+        path = f"{DIRECTORY}/segments/{name}"
+        at = bytes(storage.content(path)).find(body_of(11, 900))
+        if at >= 0:
+            storage.damage(path, at, bytes([storage.content(path)[at] ^ 1]))
+    assert list(recovered_bodies(Life(storage)).values()) == [body_of(number, 900) for number in range(11)]
+
+
+_BALLAST = replace(ROOMY, ballast_bytes=32_768)
+
+
+def _with_tail(*, has_removed: bool) -> SimulatedStorage:
+    """Return a disk with a ballast, and a log whose tail has ten kilobytes; perhaps with files to be deleted."""
+    storage = SimulatedStorage()
+    Life(storage, config=_BALLAST).log.completed()
+    storage.kill()
+    life = Life(storage, config=_BALLAST)
+    if not has_removed:
+        life.log.completed()
+    for number in range(10):
+        life.write([body_of(number, 1000)])
+    storage.kill()
+    assert storage.exists(f"{DIRECTORY}/ballast")
+    return storage
+
+
+@pytest.mark.parametrize(("spared_bytes", "keeps"), [(12_000, True), (9_000, False), (0, False)])
+def test_a_start_on_a_nearly_full_disk_gives_the_ballast_for_the_tail(spared_bytes: int, *, keeps: bool) -> None:
+    """The copy of the tail needs as many bytes as it has, besides those of a start."""
+    storage = _with_tail(has_removed=False)
+    recovery = Recovery.open(storage, DIRECTORY, _BALLAST, 1)
+
+    def fill(_recovery: Recovery) -> None:
+        storage.capacity_bytes -= storage.free_bytes("/") - (1 << 20) - spared_bytes
+
+    with pytest.MonkeyPatch.context() as patch:
+        # It comes after what the log itself gives back.
+        patch.setattr(Recovery, "_empty_spare", fill)
+        recovery.log(SharingWorkers())
+    assert storage.exists(f"{DIRECTORY}/ballast") is keeps
+
+
+def test_a_start_on_a_full_disk_deletes_what_the_manifest_has_removed() -> None:
+    """Before it gives the ballast away."""
+    storage = _with_tail(has_removed=True)
+    manifest = load(storage, DIRECTORY)
+    assert manifest is not None
+    removed = [segment_path(DIRECTORY, file_id) for file_id in manifest.removed]
+    left = [path for path in removed if storage.exists(path)]
+    assert left
+    storage.capacity_bytes -= storage.free_bytes("/") - 20_000
+    recovery = Recovery.open(storage, DIRECTORY, _BALLAST, 1)
+    recovery._make_room(Ballast(storage, DIRECTORY, _BALLAST.ballast_bytes))
+    assert [path for path in left if storage.exists(path)] == []
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_a_start_gives_back_what_is_not_written_and_keeps_what_follows_a_fault(*, is_damaged: bool) -> None:
+    """The bytes behind a fault are for a report; the allocated rest of a segment is for nothing."""
+    storage = _with_tail(has_removed=False)
+    names = storage.listdir(f"{DIRECTORY}/segments")
+    paths = [f"{DIRECTORY}/segments/{name}" for name in names]
+    (path,) = [path for path in paths if body_of(9, 1000) in bytes(storage.content(path))]
+    if is_damaged:
+        at = bytes(storage.content(path)).find(body_of(5, 1000))
+        storage.damage(path, at, bytes([storage.content(path)[at] ^ 1]))
+    recovery = Recovery.open(storage, DIRECTORY, _BALLAST, 1)
+    recovery._make_room(Ballast(storage, DIRECTORY, _BALLAST.ballast_bytes))
+    assert body_of(9, 1000) in bytes(storage.content(path))
+    assert storage.size(path) < 20_000

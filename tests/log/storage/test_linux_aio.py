@@ -1,5 +1,6 @@
 """The kernel's own sync: the same promises as a thread's."""
 
+import ctypes
 import errno
 import os
 import select
@@ -59,6 +60,33 @@ def test_ends_are_taken_round_and_round(kernel: LinuxAio, done_fd: int, tmp_path
         assert kernel.has_ended()
         assert not kernel.has_ended()
     os.close(fd)
+
+
+def test_the_ring_is_read_where_the_kernel_writes(kernel: LinuxAio, done_fd: int, tmp_path: Path) -> None:
+    """Each of its events names our request; a failure in the wrong place would be read as a success."""
+    if kernel._ring is None:
+        pytest.skip("the ends are taken by a call")
+    fd = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
+    kernel.begin(fd)
+    assert select.select([done_fd], [], [], 10)[0] == [done_fd]
+    head = kernel._ring[2]
+    assert kernel._events[4 * head + 1] == ctypes.addressof(kernel._iocb)
+    assert kernel.has_ended()
+    os.close(fd)
+
+
+def test_a_closed_context_is_gone(done_fd: int) -> None:
+    """The kernel has few for all processes, and each virtual host takes one."""
+    try:
+        sync = LinuxAio(done_fd)
+    except OSError as error:
+        pytest.skip(f"this kernel offers no AIO: {error}")
+    assert sync._completion_result(at_least=0) is None
+    assert ctypes.get_errno() == 0
+    sync.close()
+    assert sync._completion_result(at_least=0) is None
+    assert ctypes.get_errno() == errno.EINVAL
+    ctypes.set_errno(0)
 
 
 def test_a_sync_that_fails_raises(kernel: LinuxAio, done_fd: int) -> None:

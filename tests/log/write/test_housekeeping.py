@@ -11,6 +11,7 @@ from ambermq.log.manifest.manifest import load, reserve_file_id
 from ambermq.log.recovery.recovery import Recovery
 from ambermq.log.storage.worker_threads import InlineLane, InlineWorkers
 from ambermq.log.write.ballast import Ballast
+from ambermq.log.write.housekeeping import _index_pauses
 from ambermq.log.write.log import Log
 from ambermq.log.write.spare import segment_bytes
 from tests.log.simulated import SimulatedStorage
@@ -64,6 +65,23 @@ def test_a_log_opens_with_spare_and_ballast() -> None:
     assert log.room_bytes() > 1 << 30
     _fill_segment(log)
     assert storage.size(spare) == 16384
+
+
+@pytest.mark.parametrize(("number", "ends"), [(errno.EIO, True), (errno.ENOSPC, False), (errno.EDQUOT, False)])
+def test_a_spare_that_cannot_be_allocated_ends_the_log_unless_the_disk_is_full(number: int, *, ends: bool) -> None:
+    """On a full disk the log goes on with the spare as it is; what another failure left behind is not known."""
+    storage = SimulatedStorage()
+    log = _open(storage)
+    log.completed()
+    storage.fail(number, operation="allocate")
+    if ends:
+        with pytest.raises(LogFailed):
+            _fill_segment(log)
+        return
+    _fill_segment(log)
+    manifest = load(storage, DIRECTORY)
+    assert manifest is not None
+    assert storage.size(f"{DIRECTORY}/segments/{manifest.spare:016x}.log") == 0
 
 
 def test_an_idle_log_takes_less_than_a_mebibyte() -> None:
@@ -160,6 +178,19 @@ def test_a_write_that_finds_the_disk_full_gets_the_space_of_the_ballast() -> Non
     log.draft.end_command()
     with pytest.raises(LogFailed, match="No space left"):
         log.write(NOW_US)
+
+
+def test_a_disk_that_a_write_finds_full_has_no_room_from_then_on() -> None:
+    """The loop knows it at once: housekeeping may come seconds later."""
+    storage = SimulatedStorage()
+    log = _open(storage)
+    log.completed()
+    housekeeper = log._housekeeper
+    assert housekeeper.space.free_bytes > 0
+    assert housekeeper.release_ballast()
+    assert housekeeper.space == (0, True, log.written_bytes)
+    assert log.room_bytes() == 0
+    assert not housekeeper.release_ballast()
 
 
 def test_a_log_opens_on_a_full_disk() -> None:
@@ -341,3 +372,38 @@ def test_a_full_disk_is_given_the_space_of_files_to_delete_first() -> None:
     assert last is not None
     assert last.removed == ()
     assert log.deletion_count
+
+
+@pytest.mark.parametrize(("mib_per_s", "pauses"), [(0, 10), (4, 10), (4.1, 3), (64, 3), (64.1, 40)])
+def test_an_index_is_built_slowly_beside_a_log_that_is_written_to(mib_per_s: float, pauses: int) -> None:
+    """Faster beside a busy log, since indexes fall behind; hardly at all beside one at full speed."""
+    assert _index_pauses(mib_per_s * (1 << 20)) == pauses
+
+
+def test_room_is_what_is_free_beside_the_reserve_and_the_ballast() -> None:
+    """The ballast counts until it is allocated: it takes its bytes from what publishing may use."""
+    storage = SimulatedStorage()
+    log = _open(storage)
+    log.completed()
+    housekeeper = log._housekeeper
+    assert housekeeper.space.free_bytes == storage.free_bytes("/") - CONFIG.segment_bytes_min
+    assert housekeeper.release_ballast()
+    assert housekeeper._sample().free_bytes == storage.free_bytes("/") - CONFIG.segment_bytes_min - CONFIG.ballast_bytes
+
+
+def test_no_index_is_built_on_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would take the bytes that settlements need; the build comes when there is room again."""
+    storage = SimulatedStorage()
+    log = _open(storage)
+    log.completed()
+    builds: list[bool] = []
+    monkeypatch.setattr(type(log._housekeeper), "_build_indexes", lambda self: builds.append(self.space.is_full))
+    capacity_bytes = storage.capacity_bytes
+    storage.capacity_bytes -= storage.free_bytes("/")
+    log._housekeeping_lane.wake()
+    log.completed()
+    assert builds == []
+    storage.capacity_bytes = capacity_bytes
+    log._housekeeping_lane.wake()
+    log.completed()
+    assert builds == [False]

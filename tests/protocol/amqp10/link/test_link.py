@@ -5,6 +5,7 @@ import pytest
 from ambermq.protocol.amqp10.errors import LocalError
 from ambermq.protocol.amqp10.events import CreditChanged, LinkAttached, LinkDetached, TransferRun
 from ambermq.protocol.amqp10.limits import ConnectionLimits
+from ambermq.protocol.amqp10.link.link import BLOCKED
 from ambermq.protocol.amqp10.link.receiver import Receiver
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import (
@@ -15,6 +16,7 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Source,
     Target,
 )
+from ambermq.protocol.amqp10.types.values import Symbol
 from tests.protocol.amqp10.session.test_session import RECEIVER, SENDER, flow, sent, transfer
 from tests.protocol.peers import FIRST_ID, Pair, Wire, conditions
 
@@ -289,6 +291,44 @@ def test_our_drain_ends_once_and_with_the_last_credit() -> None:
     assert (link.drain, wire.events) == (True, [])
     wire.say(flow(handle=0, delivery_count=20, link_credit=0, drain=True))
     assert (link.drain, wire.events) == (False, [CreditChanged(link)])
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        ({BLOCKED: Symbol("disk")}, "disk"),
+        ({BLOCKED: "x" * 100}, "x" * 64),
+        ({BLOCKED: None}, ""),
+        ({BLOCKED: 7}, ""),
+        ({Symbol("other"): "disk"}, "memory"),
+    ],
+)
+def test_a_peer_tells_why_it_holds_a_link_back(properties: dict[object, object], expected: str) -> None:
+    """In the properties of the link's flow; others say nothing of it."""
+    wire = sending()
+    (link,) = wire.session().links()
+    link.blocked = "memory"
+    wire.say(flow(handle=0, delivery_count=0, link_credit=0, properties=properties))
+    assert link.blocked == expected
+
+
+def test_the_reason_of_an_unknown_link_is_not_looked_at() -> None:
+    """The flow itself has ended the session."""
+    wire = sending()
+    wire.session().receive_flow_properties(9, {BLOCKED: "disk"})
+    assert wire.session().links()[0].blocked == ""
+
+
+def test_we_tell_why_we_hold_a_link_back_and_that_it_is_over() -> None:
+    """A null says that it is over. The flow has the state of the link as any other."""
+    wire = sending(credit=10)
+    (link,) = wire.session().links()
+    assert isinstance(link, Receiver)
+    for reason, told in (("disk", "disk"), ("", None)):
+        link.tell_blocked(reason)
+        ((_, said, _),) = wire.read()
+        assert isinstance(said, Flow)
+        assert (said.properties, said.handle, said.link_credit) == ({BLOCKED: told}, 0, 10)
 
 
 def test_our_drain() -> None:

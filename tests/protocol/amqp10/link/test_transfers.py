@@ -218,11 +218,22 @@ def test_message_format_is_passed_on() -> None:
     wire = sending()
     wire.say(transfer(FIRST_ID), transfer(FIRST_ID + 1, message_format=7), transfer(FIRST_ID + 2), payload=b"x")
     assert [e.message_format for e in wire.events if isinstance(e, TransferRun)] == [0, 7, 0]
+    wire.events.clear()
+    wire.say(*(transfer((FIRST_ID + index) & 0xFFFFFFFF, message_format=7) for index in range(3, 6)), payload=b"x")
+    assert [e.message_format for e in wire.events if isinstance(e, TransferRun)] == [7] * 3
     pair = Pair()
     _, sender = pair.receiver(pair.opened())
     sender.send_run([1], [b"x"], False, 0x80013700)
     pair.run()
     assert [run.message_format for run in pair.told(TransferRun, to_server=False)] == [0x80013700]
+
+
+def test_a_tag_has_at_most_32_bytes() -> None:
+    """That many included."""
+    wire = sending()
+    assert wire.say(transfer(FIRST_ID, delivery_tag=bytes(32))) == []
+    answers = wire.say(transfer(FIRST_ID + 1, delivery_tag=bytes(33)))
+    assert conditions(answers) == [("detach", "amqp:invalid-field")]
 
 
 def test_state_and_batchable_on_a_transfer() -> None:
@@ -288,6 +299,7 @@ def test_large_payloads_are_not_copied() -> None:
     large = bytes(20_000)
     link.send_run([1, 2], [b"small", b"small"])
     link.send_run([3, 4], [large, b"small"])
+    assert link.session.windows.remote == 996
     pieces = wire.server.take_output()
     assert len(pieces) == 3
     assert pieces[1] is large

@@ -7,6 +7,7 @@ import pytest
 from ambermq.protocol.amqp10.errors import LocalError
 from ambermq.protocol.amqp10.events import CreditChanged, Disposed, LinkAttached, SessionEnded, TransferRun
 from ambermq.protocol.amqp10.limits import ConnectionLimits
+from ambermq.protocol.amqp10.memory_budget import UNSETTLED_BYTES, MemoryAccount, MemoryBudget
 from ambermq.protocol.amqp10.performatives.classes import (
     Accepted,
     Attach,
@@ -22,6 +23,7 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Released,
     Transfer,
 )
+from ambermq.protocol.amqp10.state_tables import SessionState
 from tests.protocol.peers import FIRST_ID, Pair, Wire, conditions, disposed
 
 SENDER, RECEIVER = False, True
@@ -96,6 +98,39 @@ def test_pause_and_resume() -> None:
     flows = [performative for _, performative, _ in wire.read() if isinstance(performative, Flow)]
     assert flows[-1].incoming_window == 10
     assert flows[-1].next_incoming_id == (FIRST_ID + 10) & 0xFFFFFFFF
+
+
+def test_a_pause_closes_the_window_when_the_last_delivery_is_whole() -> None:
+    """Its frames may still come. While the session is not paused, the end of a delivery is worth no flow."""
+    wire = Wire(credit=100)
+    wire.say(wire.attach(role=SENDER), wire.attach(role=SENDER, name="b", handle=1))
+    assert wire.say(transfer(FIRST_ID, more=True), transfer(None)) == []
+    wire.say(transfer(FIRST_ID + 1, more=True), transfer(FIRST_ID + 2, handle=1, more=True))
+    wire.session().pause()
+    ((_, opened, _),) = wire.read()
+    assert isinstance(opened, Flow)
+    assert opened.incoming_window
+    assert wire.say(transfer(None)) == []
+    (closed,) = wire.say(transfer(None, handle=1))
+    assert isinstance(closed, Flow)
+    assert closed.incoming_window == 0
+
+
+def test_a_delivery_that_began_first_is_known_as_the_oldest() -> None:
+    """When memory runs out, its connection is the first to go among equals."""
+    budget = MemoryBudget(1 << 20)
+    wires = [Wire(credit=100) for _ in range(2)]
+    for wire in wires:
+        wire.server.memory = MemoryAccount(budget)
+        wire.say(wire.attach(role=SENDER))
+    for wire in reversed(wires):
+        wire.say(transfer(FIRST_ID, more=True))
+    one, two = (wire.server.memory.rank(1 << 20) for wire in wires)
+    assert one[1] is two[1] is True
+    assert two > one
+    wires[1].say(transfer(None))
+    assert wires[0].server.memory.rank(1 << 20) > wires[1].server.memory.rank(1 << 20)
+    assert budget.deliveries_begun == 2
 
 
 def test_unsettled_bounds_the_window() -> None:
@@ -220,7 +255,18 @@ def test_outcomes_and_flows_of_one_read_are_taken_in_turn(handle: int | None) ->
     assert link.credit == (0 if handle is None else 5)  # type: ignore[attr-defined]
 
 
-def test_a_flow_for_no_link_ends_the_session_between_outcomes_too() -> None:
+def test_unsettled_deliveries_of_both_directions_count_as_memory() -> None:
+    """Sent and received ones alike."""
+    wire, _ = sent(3)
+    before = wire.session().surveyed_bytes()
+    wire.say(wire.attach(role=SENDER, name="up", handle=1))
+    wire.say(*(transfer((FIRST_ID + index) & 0xFFFFFFFF, handle=1) for index in range(2)))
+    assert before == 3 * UNSETTLED_BYTES
+    assert wire.session().surveyed_bytes() == 5 * UNSETTLED_BYTES
+
+
+@pytest.mark.parametrize("delivery_count", [None, 3])
+def test_a_flow_for_no_link_ends_the_session_between_outcomes_too(delivery_count: int | None) -> None:
     """The outcomes before it are told."""
     wire, first = sent(3)
     settled = {"role": RECEIVER, "settled": True, "state": Accepted()}
@@ -228,7 +274,7 @@ def test_a_flow_for_no_link_ends_the_session_between_outcomes_too() -> None:
         Disposition(first=(first + index) & 0xFFFFFFFF, last=(first + index) & 0xFFFFFFFF, **settled)
         for index in (0, 1)
     ]
-    seen = {"next_incoming_id": (first + 3) & 0xFFFFFFFF, "delivery_count": 3, "link_credit": 1}
+    seen = {"next_incoming_id": (first + 3) & 0xFFFFFFFF, "delivery_count": delivery_count, "link_credit": 1}
     said = wire.say(*frames, flow(handle=7, **seen))
     assert conditions(said) == [("end", "amqp:session:unattached-handle")]
     assert [tokens for _, tokens, _ in told(wire)] == [[100], [101]]
@@ -514,6 +560,7 @@ def test_end_is_answered_and_silences_the_channel() -> None:
     link.detach()
     link.drained()  # type: ignore[attr-defined]
     assert wire.read() == []
+    assert session.state is SessionState.UNMAPPED
     assert link.sendable == 0  # type: ignore[attr-defined]
     (event,) = wire.events
     assert event == SessionEnded(session, None)
@@ -529,7 +576,41 @@ def test_our_end_ignores_until_theirs() -> None:
     assert wire.say(transfer(FIRST_ID), flow(), wire.attach(role=RECEIVER, handle=9), Detach(handle=77)) == []
     assert wire.events == []
     assert wire.say(End()) == []
+    assert wire.events == []
     assert wire.server.sessions() == []
+
+
+def test_settlements_that_wait_go_with_their_session() -> None:
+    """After the peer's end nothing is written but our answer, and the next session on the channel begins clean."""
+    wire = Wire()
+    wire.say(wire.attach(role=SENDER))
+    wire.say(transfer(FIRST_ID))
+    wire.session().settle(FIRST_ID, 1, Accepted())
+    assert [type(answer) for answer in wire.say(End())] == [End]
+
+
+def test_the_memory_of_links_and_deliveries_goes_with_their_session() -> None:
+    """A link, a delivery without its end, and what the link names: all are counted, and none stays counted."""
+    wire = Wire()
+    memory = wire.server.memory
+    before = memory.held_bytes
+    wire.say(wire.attach(role=SENDER, properties={"x": "y" * 1000}), wire.attach(role=RECEIVER, name="b", handle=1))
+    named = memory.held_bytes
+    assert named > before + 1000
+    wire.say(transfer(FIRST_ID, more=True), payload=bytes(500))
+    assert memory.held_bytes >= named + 500
+    wire.say(End())
+    assert memory.held_bytes == before
+
+
+def test_a_frame_of_an_ended_session_finds_no_link() -> None:
+    """Not even one that comes in the read of the end, like the frame before it."""
+    wire, _ = sent(4)
+    settled = {"role": RECEIVER, "settled": True, "state": Accepted()}
+    frames = [Disposition(first=FIRST_ID + index, last=FIRST_ID + index, **settled) for index in range(3)]
+    told_before = wire.say(*frames[:2], End(), frames[2])
+    assert conditions(told_before) == [("close", "amqp:connection:framing-error")]
+    assert [tokens for _, tokens, _ in told(wire)] == [[100], [101]]
 
 
 def test_session_flow_is_echoed() -> None:

@@ -9,7 +9,7 @@ from ambermq.protocol.amqp10.link.link import Link
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.serial_number import MASK, distance
 from ambermq.protocol.amqp10.session.session import Session
-from ambermq.protocol.amqp10.session.unsettled import DeliveryRing
+from ambermq.protocol.amqp10.session.unsettled import RUN_COUNT_MAX, DeliveryRing
 from tests.protocol.peers import FIRST_ID
 
 LINKS: list[Link] = [
@@ -58,6 +58,7 @@ def test_ring_is_a_dict(steps: list[tuple[str, int, int]]) -> None:
             if what == "take":
                 model = {key: value for key, value in model.items() if key not in named}
         assert ring.count == len(model)
+        assert all(0 < run.count <= RUN_COUNT_MAX for run in ring._runs)
 
 
 @settings(max_examples=100, deadline=None)
@@ -92,9 +93,32 @@ def test_runs_stay_bounded() -> None:
     ring = DeliveryRing()
     for index in range(5000):
         ring.append(LINKS[0], index, 1, [index])
+    assert [run.count for run in ring._runs] == [1024] * 4 + [904]
     assert [run.tokens() for run in ring.take(2500, 2500)] == [[2500]]
     taken = [token for run in ring.take(0, 4999) for token in run.tokens()]
     assert taken == [index for index in range(5000) if index != 2500]
+
+
+def test_what_is_found_ends_within_a_run() -> None:
+    """Of the run behind the first one too; what is found stays held."""
+    ring = DeliveryRing()
+    ring.append(LINKS[0], FIRST_ID, 3, [1, 2, 3])
+    ring.append(LINKS[1], FIRST_ID + 3 & MASK, 5, [4, 5, 6, 7, 8])
+    ring.append(LINKS[0], FIRST_ID + 8 & MASK, 2, [9, 10])
+    for first in range(10):
+        for last in range(first, 10):
+            found = ring.find(FIRST_ID + first & MASK, FIRST_ID + last & MASK)
+            assert [token for run in found for token in run.tokens()] == list(range(first + 1, last + 2))
+    assert ring.count == 10
+
+
+def test_a_delivery_with_an_id_that_is_free_again_has_its_own_token() -> None:
+    """The tail of the run was taken: its token is not that of the next one."""
+    ring = DeliveryRing()
+    ring.append(LINKS[0], 0, 3, [1, 2, 3])
+    assert [run.tokens() for run in ring.take(2, 2)] == [[3]]
+    ring.append(LINKS[0], 2, 2, [4, 5])
+    assert [token for run in ring.take(0, 3) for token in run.tokens()] == [1, 2, 4, 5]
 
 
 def test_distance_wraps() -> None:

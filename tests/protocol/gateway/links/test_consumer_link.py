@@ -1,14 +1,20 @@
 """Deliveries that were dealt to a receiver which takes its credit back return to the queue."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from ambermq.engine.effects import Deliver
+from ambermq.engine.loop.schedule import LATER, SOON
 from ambermq.engine.model.entry import Entry
+from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.amqp10.message.message import decode_message
 from ambermq.protocol.amqp10.performatives.classes import (
     Accepted,
     Attach,
     DeliveryState,
+    Detach,
     Disposition,
     Error,
     Flow,
@@ -18,9 +24,11 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Rejected,
     Released,
     Source,
+    Transfer,
 )
-from ambermq.protocol.gateway.links.consumer_link import redelivered
-from tests.protocol.peers import FIRST_ID, Wire
+from ambermq.protocol.gateway.links.consumer_link import ConsumerLink, redelivered
+from ambermq.protocol.server_limits import ServerLimits
+from tests.protocol.peers import FIRST_ID, Wire, cut
 from tests.protocol.watching import Watching, bodies
 
 COUNT = 5
@@ -74,6 +82,17 @@ def test_a_drain_returns_what_it_cannot_send() -> None:
     peer.gateway.carry_out(deliveries)
     peer.settle()
     assert peer.rig.queue().available == COUNT
+
+
+def test_the_last_delivery_of_a_drain_is_followed_by_its_answer() -> None:
+    """It uses up the credit, so the engine has nothing more to say."""
+    peer, deliveries = dealt()
+    (link,) = peer.peer._consumer_links.values()
+    link.link.drain = True
+    peer.gateway.carry_out(deliveries)
+    said = [performative for _, performative, _ in cut(b"".join(map(bytes, peer.peer.connection.take_output())))]
+    assert [type(each) for each in said] == [Transfer] * COUNT + [Flow]
+    assert (said[-1].drain, said[-1].link_credit, said[-1].delivery_count) == (True, 0, COUNT)
 
 
 def test_a_backlog_larger_than_the_window_is_sent_in_part() -> None:
@@ -171,3 +190,129 @@ def test_annotations_of_a_receiver_come_with_the_next_delivery() -> None:
     annotations = ((b"\xa3\x03x-a", b"\xa1\x011"),)
     sent = decode_message(redelivered(MESSAGE + b"1", Entry(annotations=annotations)))
     assert sent.message_annotations == {"x-a": "1"}
+
+
+def test_a_link_goes_on_when_another_makes_room_in_its_session() -> None:
+    """The session holds two unsettled deliveries, and the first link has both."""
+    peer = Watching(connection=ConnectionLimits(unsettled_max=2))
+    for handle, address in enumerate(("q", "r")):
+        peer.say(Attach(name=address, handle=handle, role=True, source=Source(address=address)))
+        peer.rig.do(peer.rig.publish(peer.rig.producer(address), *[MESSAGE + address.encode()] * 2))
+    assert bodies(peer.flow(9)) == [MESSAGE + b"q"] * 2
+    assert bodies(peer.flow(9, handle=1)) == []
+    said = peer.give(Wire.frame(Disposition(role=True, first=0, last=0, settled=True, state=Accepted())))
+    assert bodies(said) == [MESSAGE + b"r"]
+
+
+def test_a_settlement_that_its_receiver_has_settled_waits_for_others() -> None:
+    """No peer waits for it; one whose receiver waits for the answer is decided at once."""
+    for settled, due in ((True, LATER), (False, SOON)):
+        peer = received()
+        frame = Wire.frame(Disposition(role=True, first=0, last=0, settled=settled, state=Accepted()))
+        peer.peer.connection.receive(frame, 0)
+        peer.peer.handle_events()
+        assert (peer.rig.due >= SOON) is (due == SOON)
+
+
+@pytest.mark.parametrize(("closed", "count"), [(True, 1), (False, 2)])
+def test_a_close_does_not_count_a_failure_twice(*, closed: bool, count: int) -> None:
+    """The broker was quicker with the message than the client with its close: it counts once. A detach counts both."""
+    peer = received()
+    peer.say(Disposition(role=True, first=0, last=0, settled=True, state=Modified(delivery_failed=True)))
+    again = peer.flow(COUNT, count=COUNT)
+    assert [body[-1:] for body in bodies(again)] == [b"1"]
+    word = min(peer.rig.queue().held_by(next(iter(peer.peer._consumer_links.values())).consumer))
+    peer.say(Detach(handle=0, closed=closed))
+    queue = peer.rig.queue()
+    assert (queue.acquired_count, queue.available) == (0, COUNT)
+    assert queue.entries[word >> 16].count == count
+
+
+def test_a_message_that_succeeds_the_second_time_is_gone() -> None:
+    """A close after it gives back the others alone."""
+    peer = received()
+    (link,) = peer.peer._consumer_links.values()
+    peer.say(Disposition(role=True, first=0, last=0, settled=True, state=Modified(delivery_failed=True)))
+    peer.flow(COUNT, count=COUNT)
+    assert len(link._again) == 1
+    peer.say(Disposition(role=True, first=COUNT, last=COUNT, settled=True, state=Accepted()))
+    assert not link._again
+    peer.say(Detach(handle=0, closed=True))
+    assert peer.rig.queue().available == COUNT - 1
+
+
+def _offering(credit: int, *, granted: int, takes: bool = True) -> ConsumerLink:
+    """Return a link at the engine's credit `granted`, whose peer has `credit` left after what it takes."""
+    session = SimpleNamespace(is_full=False, await_room=lambda: None)
+    sender: Any = SimpleNamespace(credit=credit, drain=False, offer_run=lambda *_: takes, session=session)
+    peer: Any = SimpleNamespace(gateway=SimpleNamespace(limits=ServerLimits(grant_messages=100)))
+    terms: Any = None
+    link = ConsumerLink(peer, sender, terms)
+    link.granted = granted
+    return link
+
+
+def _run(count: int) -> Deliver:
+    deliver = Deliver(1, None, 1, tuple(range(count)), None)
+    deliver.bodies = [MESSAGE] * count
+    return deliver
+
+
+@pytest.mark.parametrize(
+    ("granted", "credit", "expected"),
+    [(60, 1000, False), (59, 1000, True), (59, 49, False), (59, 50, True), (10, 0, False), (10, 1, True)],
+)
+def test_a_new_grant_is_needed_when_half_of_the_last_one_is_used(granted: int, credit: int, *, expected: bool) -> None:
+    """Ten deliveries of it are sent now. Credit that the engine has already is worth no grant."""
+    link = _offering(credit, granted=granted)
+    assert link.deliver(_run(10)) is expected
+    assert (link.granted, link.backlog_count) == (granted - 10, 0)
+
+
+def test_what_cannot_be_sent_needs_a_new_grant() -> None:
+    """The backlog counts against it. What comes after it waits behind it, even if it could be sent."""
+    link = _offering(1000, granted=100, takes=False)
+    assert link.deliver(_run(10)) is True
+    link.link.offer_run = lambda *_: True  # type: ignore[method-assign]
+    assert link.deliver(_run(5)) is True
+    assert (link.granted, link.backlog_count, link.backlog_bytes) == (100, 15, 15 * len(MESSAGE))
+
+
+def test_a_link_that_has_ended_and_an_empty_run_need_nothing() -> None:
+    """A run is empty if all of its messages are damaged."""
+    link = _offering(1000, granted=10)
+    assert link.deliver(_run(0)) is False
+    link.is_open = False
+    assert link.deliver(_run(5)) is False
+    assert (link.granted, link.backlog_count) == (10, 0)
+
+
+@pytest.mark.parametrize(
+    ("is_open", "consumer", "is_paused", "expected"),
+    [(True, 7, False, [(7, 50)]), (False, 7, False, []), (True, 0, False, []), (True, 7, True, [])],
+)
+def test_credit_goes_to_the_engine_for_an_attached_consumer_alone(
+    is_open: bool, consumer: int, is_paused: bool, expected: list[tuple[int, int]]
+) -> None:
+    """A flow may come before the answer to the attach; then the engine knows no consumer of the link."""
+    link = _offering(50, granted=0)
+    granted: list[tuple[int, int]] = []
+    engine = SimpleNamespace(set_credit=lambda consumer, credit, **_: granted.append((consumer, credit)))
+    link.peer.gateway.engine, link.peer.is_paused = engine, is_paused  # type: ignore[misc, assignment]
+    link.link.sendable = 50  # type: ignore[misc]
+    assert link.consumer == 0
+    link.is_open, link.consumer = is_open, consumer
+    link.top_up()
+    assert granted == expected
+
+
+def test_large_messages_lower_the_grant_at_once_and_small_ones_slowly() -> None:
+    """An eighth with each run: one small message between large ones is no reason for a large grant."""
+    link = _offering(1000, granted=1000)
+    sizes = []
+    for size in (800, 100, 100, 2000):
+        run = _run(1)
+        run.bodies = [bytes(size)]
+        link.deliver(run)
+        sizes.append(link.message_bytes)
+    assert sizes == [800, 700, 612, 2000]
