@@ -10,10 +10,11 @@ PACKAGE ?=
 WORKERS ?= 3
 BASE := $(VENV)/.installed-base
 DEV := $(VENV)/.installed-dev
+MUTANTS := $(VENV)/.installed-mutants
 WHICH := -c 'import os, sys; print("Python %d.%d in %s" % (*sys.version_info[:2], os.path.realpath(sys.base_prefix)))'
 RHEA := tests/interop/rhea/node_modules/.installed
 
-.PHONY: help run demo test test-fast test-interop spark lint bench crash soak fuzz spec rhea clean
+.PHONY: help run demo test test-fast test-interop spark lint bench crash soak fuzz mutants spec rhea clean
 
 help: ## lists these targets; so does make alone
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -63,6 +64,10 @@ soak: $(DEV) ## an hour of mixed load with faults: memory, descriptors and laten
 fuzz: $(DEV) ## the property tests and sequences of frames with other examples; ROUNDS=N times
 	for round in $$(seq $(ROUNDS)); do AMBERMQ_HYPOTHESIS=fuzz $(BIN)/pytest -n 2 --dist worksteal -m hypothesis || exit 1; done
 
+# Survivors have their explanation in tests/mutants/survivors.toml. A run that is stopped goes on where it was.
+mutants: $(MUTANTS) ## plants small faults in the critical modules, and lists those that no test finds
+	$(BIN)/python -m tests.mutants
+
 spec: $(BASE) ## checks the generated AMQP tables against the OASIS XML
 	$(BIN)/python -m ambermq.tools.spec --check
 
@@ -84,6 +89,10 @@ $(DEV): pyproject.toml
 	@$(environment)
 	@$(BIN)/python tests/extras.py dev || $(call install,.[dev],about 1.3 GB: what the tests need$(comma) PySpark among it)
 	@touch $@ $(BASE)
+
+$(MUTANTS): pyproject.toml | $(DEV)
+	@$(BIN)/python tests/extras.py mutants || $(call install,.[mutants],about 20 MB: what mutation testing needs)
+	@touch $@
 
 install = { echo "installing $(2)"; $(BIN)/pip install --disable-pip-version-check -e "$(1)"; }
 comma := ,

@@ -10,19 +10,32 @@ Rule 3. mutmut mutates no function with a decorator, thus no property.
 It is a script, not a module of `tests`: mutmut runs the tests in this process, and they are those of its own copy.
 """
 
+import os
+import signal
 import sys
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Generator, Iterable, Iterator
+from itertools import accumulate
+from pathlib import Path
 from typing import Final
 
 import libcst as cst
+import pytest
 from libcst import matchers as m
 from mutmut.__main__ import cli
 from mutmut.core import MutmutCallStack
 from mutmut.mutation import mutators
 from mutmut.mutation.file_mutation import mutate_file_contents
-from mutmut.utils.file_utils import walk_mutatable_files
+from mutmut.runners.harness import PytestRunner
+from mutmut.state import state
+from mutmut.utils.file_utils import change_cwd, walk_mutatable_files
 from mutmut.utils.format_utils import get_mutant_name
+from mutmut.workers import isolation
 
+_TEST_SECONDS, _TEST_FACTOR = 10.0, 10.0
+"""A test may take so many seconds, and so many times as long as without a mutant."""
+_OTHERS_SECONDS: Final = 10.0
+"""The tests of other packages for one mutant: those that take no longer together."""
 _PASS: Final = cst.SimpleStatementLine([cst.Pass()])
 _EXTREMES: Final = {"min": "max", "max": "min"}
 _IS_EFFECT: Final = (
@@ -76,6 +89,49 @@ mutators.mutation_operators[:] = [  # type: ignore[index]
 MutmutCallStack.get = classmethod(lambda _: (None, 0))  # type: ignore[assignment]
 MutmutCallStack.set = classmethod(lambda *_: None)  # type: ignore[assignment]
 MutmutCallStack.reset = classmethod(lambda *_: None)  # type: ignore[assignment]
+
+
+class Deadline:
+    """Ends the process as a failure if one test takes far longer than without a mutant: it may never end."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Run a test against a timer."""
+        signal.signal(signal.SIGALRM, lambda *_: os._exit(1))
+        signal.setitimer(signal.ITIMER_REAL, _TEST_SECONDS + _TEST_FACTOR * state().duration_by_test[item.nodeid])
+        try:
+            return (yield)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def nearest(mutant_name: str, tests: Iterable[str]) -> list[str]:
+    """Return the tests of a mutant's own package, short ones first, and then the shortest of the others.
+
+    The others are limited: many call nearly everything, and a survivor waits for all of its tests.
+    """
+    room = Path("tests", *mutant_name.split(".")[1:-2]).as_posix()
+    seconds = state().duration_by_test
+    ordered = sorted(tests, key=lambda test: (seconds[test], test))
+    own = [test for test in ordered if test.startswith(f"{room}/")]
+    others = [test for test in ordered if not test.startswith(f"{room}/")]
+    sums = list(accumulate(seconds[test] for test in others))
+    return own + others[: bisect_right(sums, _OTHERS_SECONDS)]
+
+
+class NearestFirst(PytestRunner):
+    """Runs the nearest tests of a mutant against a deadline. The first failure ends them."""
+
+    def run_tests(self, *, mutant_name: str | None, tests: Iterable[str]) -> int:
+        """Run tests in order until one fails; return the exit code of pytest."""
+        if mutant_name is None:
+            return super().run_tests(mutant_name=mutant_name, tests=tests)
+        with change_cwd("mutants"):
+            arguments = self._pytest_args_regular_run(nearest(mutant_name, tests))
+            return int(self.execute_pytest(arguments, plugins=[Deadline()]))
+
+
+isolation.PytestRunner = NearestFirst  # type: ignore[misc]
 
 
 def print_names() -> None:
