@@ -163,3 +163,11 @@ def test_a_removal_moves_few_attachments(kind: MuxerKind, monkeypatch: pytest.Mo
     assert index._matcher._index.numbers.end < 1000
     expected = attachments[3900:] if kind is MuxerKind.SIMPLE else attachments[-1:]
     assert index.match("d4000", None) == tuple(expected)
+
+
+def test_a_selector_that_exists_works_under_any_limits() -> None:
+    """What was declared under a larger limit is matched: a limit that was lowered ends no broker."""
+    index = MuxerIndex(MuxerKind.SELECTOR)
+    text = " OR ".join(f"a{number} = '{'x' * 40}'" for number in range(200))
+    assert len(text) > 8192
+    index.add(Attachment(1, 1, text))

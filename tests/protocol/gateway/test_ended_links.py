@@ -123,3 +123,19 @@ def test_what_arrives_at_a_lost_link_was_never_sent(monkeypatch: pytest.MonkeyPa
     peer.settle()
     queue = rig.queue("q1")
     assert (queue.available, queue.counters.failed, queue.counters.released) == (1, 0, 1)
+
+
+def test_a_node_may_end_while_lost_producers_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The producers of other connections are detached, and those of the lost connection are forgotten."""
+    monkeypatch.setattr(lost_links, "LOST_PER_TURN", 1)
+    peer, other = pair("me", "you")
+    for number in range(3):
+        peer.say(Attach(name=f"s{number}", handle=number, role=False, target=_QUEUE, initial_delivery_count=0))
+    other.say(Attach(name="live", handle=0, role=False, target=_QUEUE, initial_delivery_count=0))
+    peer.peer.lost()
+    gone = frozenset(peer.gateway.producers)
+    assert len(gone) == 3
+    peer.gateway.carry_out([ProducersEnded(gone, "amqp:resource-deleted", "the queue is gone")])
+    assert heard(other) == ["amqp:resource-deleted"]
+    peer.settle()
+    assert not peer.gateway.producers

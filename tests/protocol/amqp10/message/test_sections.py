@@ -238,3 +238,12 @@ def test_a_footer_before_the_body_hides_no_section_before_it(head: str) -> None:
     assert scanner.value(Section.APPLICATION_PROPERTIES) is None
     again = SectionScanner(with_header(payload, delivery_count=2))
     assert again.value(Section.HEADER).delivery_count == 2
+
+
+@pytest.mark.parametrize("head", ["", "005370c003024140"])
+def test_a_view_of_a_read_buffer_is_rebuilt_like_bytes(head: str) -> None:
+    """Large messages wait as views of a buffer that can be written, which have no hash."""
+    payload = bytes.fromhex(head + "005375a00161")
+    view = memoryview(bytearray(payload))
+    assert with_header(view, delivery_count=2) == with_header(payload, delivery_count=2)
+    assert decode_message(with_header(view, delivery_count=2)).header.delivery_count == 2
