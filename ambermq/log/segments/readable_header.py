@@ -7,6 +7,8 @@ Rule 1. A broker that serves goes on reading a sealed segment whose header is da
 and a verification refuse the segment.
 Rule 2. A salt counts if the first batch continues from the header's own salt, if two batches have it, or if the CRC of
 the header is right with it.
+Rule 3. Bodies may hold what looks like batches, of a salt that a publisher chose. If two salts have two batches each,
+none counts.
 """
 
 from collections.abc import Callable
@@ -26,7 +28,7 @@ _LOG_ID: Final = slice(16, 32)
 _FILE_ID: Final = slice(32, 40)
 _CRC: Final = slice(52, 56)
 _HEADS_MAX: Final = 4096
-"""The most heads that are compared. Valid ones agree after two."""
+"""The most heads that are compared."""
 
 
 def readable_header(file: File, path: str, *, batch_bytes_max: int) -> SegmentHeader:
@@ -57,22 +59,24 @@ def surviving_header(file: File, head: bytes, *, batch_bytes_max: int) -> Segmen
     walk = _walk(file, own, batch_bytes_max)
     if any(head) and next(iter(walk), None) is not None:
         return own
-    salts = set[int]()
+    salts, proved = set[int](), set[int]()
     position, end = SEGMENT_HEADER_BYTES, file.size()
     for _ in range(_HEADS_MAX):
         position = find_magic(walk, position)
         if position >= end:
-            return None
+            break
         batch_head = _head_at(file, position, batch_bytes_max)
         if batch_head is None:
             position += BATCH_ALIGNMENT
             continue
         salt = _salt_of(batch_head)
-        if salt in salts or _is_of_header(head, salt):
+        if _is_of_header(head, salt):
             return _header_with(head, salt)
+        if salt in salts:
+            proved.add(salt)
         salts.add(salt)
         position += decode_header(batch_head).length
-    return None
+    return _header_with(head, proved.pop()) if len(proved) == 1 else None
 
 
 def _header_with(head: bytes, salt: int) -> SegmentHeader:

@@ -1,0 +1,1 @@
+"""Tests of ambermq/log/segments: what is read of a segment."""
