@@ -528,3 +528,44 @@ def test_a_start_gives_back_what_is_not_written_and_keeps_what_follows_a_fault(*
     recovery._make_room(Ballast(storage, DIRECTORY, _BALLAST.ballast_bytes))
     assert body_of(9, 1000) in bytes(storage.content(path))
     assert storage.size(path) < 20_000
+
+
+def test_a_close_makes_all_files_durable() -> None:
+    """Those before the active one too, whose sync nothing has requested."""
+    life = Life(storage := SimulatedStorage(random.Random(0)))
+    for number in range(30):
+        life.write([body_of(number, 700)])
+        # The housekeeping makes the spares.
+        life.log.completed()
+    assert life.log._unsealed
+    life.log.close()
+    storage.crash(random.Random(1))
+    assert recovered_bodies(Life(storage)) == life.written
+
+
+def test_a_write_that_is_repeated_on_a_full_disk_is_there() -> None:
+    """The first one has written nothing."""
+    life = Life(storage := SimulatedStorage(), config=_BALLAST)
+    life.log.completed()
+    life.write([body_of(1, 100)])
+    storage.fail(errno.ENOSPC, operation="write")
+    life.write([body_of(2, 100)])
+    life.sync()
+    storage.crash(random.Random(0))
+    assert list(recovered_bodies(Life(storage, config=_BALLAST)).values())[-2:] == [body_of(1, 100), body_of(2, 100)]
+
+
+def test_a_fold_from_an_offset_reads_all_segments_behind_it() -> None:
+    """Those before it are left out, and none of the others."""
+    life = Life(storage := SimulatedStorage(random.Random(0)))
+    for number in range(60):
+        life.write([body_of(number, 700)])
+        life.sync()
+    life.log.close()
+    recovery = Recovery.open(storage, DIRECTORY, CONFIG, 1)
+    sealed = recovery.manifest.sealed
+    assert len(sealed) > 3
+    for segment in sealed[:3]:
+        offsets = [record.offset for batch in recovery.batches(segment.next_offset) for record in batch.record_list()]
+        assert sorted(offsets) == [offset for offset in sorted(life.written) if offset >= segment.next_offset]
+    recovery.close()

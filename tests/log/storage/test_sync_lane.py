@@ -91,6 +91,15 @@ def test_a_thread_runs_large_syncs(size: int, *, has_thread: bool) -> None:
     assert (len(driven.threads), driven.kernel.begun) == (has_thread, [1] if has_thread else [1, 1])
 
 
+def test_a_wake_without_anything_to_sync_keeps_nothing_from_the_next() -> None:
+    """The lane is free again at once."""
+    driven = Driven()
+    driven.lane.wake()
+    assert driven.kernel.begun == []
+    driven.request(1)
+    assert driven.kernel.begun == [1]
+
+
 def test_nothing_begins_while_a_thread_syncs() -> None:
     """The kernel's next sync begins when the thread has ended, not before; one thread runs all large syncs."""
     driven = Driven()

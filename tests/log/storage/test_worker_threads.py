@@ -5,6 +5,7 @@ import select
 import threading
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -182,6 +183,15 @@ def test_a_run_can_report_before_its_end() -> None:
     assert select.select([workers.fileno()], [], [], 0)[0]
     go_on.set()
     workers.close()
+
+
+def test_a_close_waits_for_the_sync_of_the_kernel() -> None:
+    """Its file is closed afterwards, and its number may be another file's."""
+    workers = ThreadWorkers()
+    order = Mock()
+    workers._sync_lane = order
+    workers.close()
+    assert [call[0] for call in order.method_calls] == ["close", "collect_thread_end"]
 
 
 def test_lanes_are_closed_once() -> None:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -407,3 +408,34 @@ def test_no_index_is_built_on_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> No
     log._housekeeping_lane.wake()
     log.completed()
     assert builds == [False]
+
+
+@pytest.mark.parametrize(
+    ("disk_bytes", "expected"), [(1 << 40, 1 << 20), (64 * 16384 * 5 + 64 * 100, 5 * 16384), (1 << 20, 16384)]
+)
+def test_the_largest_segment_is_a_small_part_of_the_file_system(disk_bytes: int, expected: int) -> None:
+    """A multiple of the smallest one, which is the bound below; the configuration is the bound above."""
+    storage = SimulatedStorage(capacity_bytes=disk_bytes)
+    config = replace(CONFIG, segment_bytes_max=1 << 20, ballast_bytes=0)
+    log = Recovery.open(storage, DIRECTORY, config, NOW_US).log(InlineWorkers())
+    assert log._housekeeper._segment_bytes_max == expected
+    assert not log.is_congested
+
+
+def test_a_log_with_a_segment_starts_with_a_whole_one() -> None:
+    """A small one is for a log with little content."""
+    config = replace(CONFIG, segment_bytes_min=1 << 20, segment_bytes_max=4 << 20, batch_bytes_max=1 << 19)
+    storage, sizes = SimulatedStorage(), []
+    for _ in range(3):
+        log = Recovery.open(storage, DIRECTORY, config, NOW_US).log(InlineWorkers())
+        sizes.append(log._active.size)
+        for _ in range(4):
+            log.completed()
+            log.draft.add(1, timestamp_us=NOW_US, body=bytes(400_000))
+            log.draft.end_command()
+            log.write(NOW_US)
+            log.request_sync()
+        log.completed()
+        log.close()
+    assert sizes[0] == 256 * 1024
+    assert min(sizes[1:]) >= 1 << 20

@@ -2,17 +2,20 @@
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ambermq.log.errors import LogError
+from ambermq.log.format.segment import SegmentHeader
 from ambermq.log.format.time_range import TimeRange
 from ambermq.log.manifest.manifest import Manifest, load, store
 from ambermq.log.recovery.recovery import Recovery
 from ambermq.log.recovery.repair import apply
 from ambermq.log.segments.segment_reader import open_sealed
+from ambermq.log.write.active_segment import ActiveSegment
 from tests.log.lives import CONFIG, DIRECTORY, Life
 from tests.log.simulated import SimulatedStorage
 
@@ -103,3 +106,15 @@ def test_a_manifest_without_times_is_continued() -> None:
     store(storage, DIRECTORY, replace(old, sealed=untimed, generation=old.generation + 1))
     Life(storage)
     assert [one.times is None for one in manifest_of(storage).sealed] == [True] * len(untimed) + [False]
+
+
+def test_the_times_of_a_segment_are_the_bounds_of_all_its_writes() -> None:
+    """Of those before a start too; a segment without records has none."""
+    header = SegmentHeader(salt=1, log_id=bytes(16), file_id=1, base_offset=0, epoch=1)
+    file: Any = None
+    empty = ActiveSegment(file, header, position=0, size=100, allocated_bytes=0)
+    assert empty.times is None
+    segment = ActiveSegment(file, header, position=10, size=100, allocated_bytes=0, times=TimeRange(50, 60))
+    for low_us, high_us, expected in ((55, 58, (50, 60)), (40, 45, (40, 60)), (52, 70, (40, 70)), (10, 90, (10, 90))):
+        segment.widen(low_us, high_us)
+        assert segment.times == expected

@@ -255,6 +255,24 @@ def test_outcomes_and_flows_of_one_read_are_taken_in_turn(handle: int | None) ->
     assert link.credit == (0 if handle is None else 5)  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("properties", [None, {"x": "y"}])
+def test_a_flow_between_outcomes_may_be_cut_anywhere(properties: dict[str, str] | None) -> None:
+    """By the end of a read; a flow that is not plain is read by the general decoder."""
+    seen = {"next_incoming_id": 1, "delivery_count": 4, "link_credit": 7}
+    last = Wire.frame(flow(handle=0, properties=properties, **seen))
+    for size in range(len(last)):
+        wire, first = sent(4)
+        ids = [(first + index) & 0xFFFFFFFF for index in range(3)]
+        settled = {"role": RECEIVER, "settled": True, "state": Accepted()}
+        frames = b"".join(wire.frame(Disposition(first=number, last=number, **settled)) for number in ids)
+        data = frames + last
+        wire.give(data[: len(frames) + size])
+        wire.give(data[len(frames) + size :])
+        (link,) = wire.session().links()
+        assert [token for _, tokens, _ in told(wire) for token in tokens] == [100, 101, 102]
+        assert link.credit == 7  # type: ignore[attr-defined]
+
+
 def test_unsettled_deliveries_of_both_directions_count_as_memory() -> None:
     """Sent and received ones alike."""
     wire, _ = sent(3)
@@ -527,6 +545,32 @@ def test_reopening_is_told_once_a_read() -> None:
         wire.say(*[flow(next_incoming_id=FIRST_ID, incoming_window=n % 2) for n in range(100)])
         assert len(wire.events) == 1
         wire.events.clear()
+
+
+def test_a_window_that_grows_is_told_by_a_flow_of_the_session() -> None:
+    """A flow of a link tells that link alone, unless the window was closed: the others had room before."""
+    wire = Wire()
+    wire.say(*(wire.attach(role=RECEIVER, name=str(handle), handle=handle) for handle in (0, 1)))
+    asked = {"delivery_count": 0, "link_credit": 10, "next_incoming_id": FIRST_ID}
+    wire.say(*(flow(handle=handle, incoming_window=3, **asked) for handle in (0, 1)))
+    one, two = wire.session().links()
+    wire.events.clear()
+    wire.say(flow(handle=0, incoming_window=4, **asked))
+    assert wire.events == [CreditChanged(one)]
+    wire.events.clear()
+    wire.say(flow(next_incoming_id=FIRST_ID, incoming_window=5))
+    assert wire.events == [CreditChanged(one), CreditChanged(two)]
+
+
+def test_links_count_until_they_end_and_no_longer() -> None:
+    """By a detach or by the end of their session; the limit of the next sessions is not moved."""
+    wire = Wire()
+    wire.say(*(wire.attach(role=RECEIVER, name=str(handle), handle=handle) for handle in range(3)))
+    assert wire.server.link_count == 3
+    wire.say(Detach(handle=1, closed=True))
+    assert wire.server.link_count == 2
+    wire.say(End())
+    assert wire.server.link_count == 0
 
 
 def test_only_senders_with_credit_hear_of_a_window_that_opens() -> None:

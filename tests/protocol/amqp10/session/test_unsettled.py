@@ -99,6 +99,17 @@ def test_runs_stay_bounded() -> None:
     assert taken == [index for index in range(5000) if index != 2500]
 
 
+def test_a_link_that_goes_takes_its_deliveries_alone() -> None:
+    """Reported ones too; those of the other links still count."""
+    ring = DeliveryRing()
+    ring.append(LINKS[0], 0, 2, [1, 2])
+    ring.append(LINKS[1], 2, 3, [3, 4, 5])
+    assert len(ring.report(0, 3)) == 2
+    ring.drop(LINKS[0])
+    assert ring.count == 3
+    assert sorted(token for run in ring.take(0, 9) for token in run.tokens()) == [3, 4, 5]
+
+
 def test_what_is_found_ends_within_a_run() -> None:
     """Of the run behind the first one too; what is found stays held."""
     ring = DeliveryRing()

@@ -304,6 +304,10 @@ def test_credit_goes_to_the_engine_for_an_attached_consumer_alone(
     link.is_open, link.consumer = is_open, consumer
     link.top_up()
     assert granted == expected
+    link.message_bytes = 2 * ServerLimits().grant_bytes
+    link.top_up()
+    # However large its messages are, one is granted.
+    assert granted[len(expected) :] == [(consumer, 1) for consumer, _ in expected]
 
 
 def test_large_messages_lower_the_grant_at_once_and_small_ones_slowly() -> None:
