@@ -17,6 +17,7 @@ from ambermq.protocol.amqp10.link.receiver import Receiver
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import DeliveryState, Source, Target
 from ambermq.protocol.amqp10.session.session import Session
+from ambermq.protocol.amqp10.spec import TerminusDurability, TerminusExpiryPolicy
 from ambermq.protocol.amqp10.types.values import Described, Symbol, Timestamp
 
 __all__ = ["CrowdPeer"]
@@ -32,11 +33,11 @@ class CrowdPeer:
     """One connection; a `with` block closes its socket without a goodbye."""
 
     def __init__(self, url: str, name: str) -> None:
-        """Connect and begin a session."""
+        """Connect and begin a session; a path `/vhost:NAME` of the URL selects a virtual host."""
         place = urlsplit(url)
         self._socket = socket.create_connection((place.hostname, place.port), timeout=_WAIT_SECONDS)
         self._connection = Connection(ConnectionRole.CLIENT, _LIMITS, now_ms=0, container_id=name, sasl=SaslClient())
-        self._connection.open("localhost")
+        self._connection.open(place.path.removeprefix("/") or "localhost")
         self.sessions: list[Session] = [self._connection.begin()]
         self._link_count = 0
         self.attached: dict[Link, None] = {}
@@ -57,6 +58,16 @@ class CrowdPeer:
         ]
         self._await_attached(links)
         return links
+
+    def subscribe(self, topic: str) -> None:
+        """Attach a receiver with a durable subscription to a topic."""
+        source = Source(
+            address=f"/topics/{topic}",
+            durable=TerminusDurability.UNSETTLED_STATE,
+            expiry_policy=Symbol(TerminusExpiryPolicy.NEVER),
+        )
+        link = self._session().attach_receiver(f"t{topic}", source, Target())
+        self._await_attached([link])
 
     def receivers(
         self,

@@ -26,6 +26,8 @@ class DecisionContext(Struct, frozen=True):
     """The maximum size of a batch of the log; no record may be larger."""
     room_keeper: str = ""
     """The requested snapshot that keeps history on a full disk; empty if there is none."""
+    full_queue: int = 0
+    """A queue of the message without room, found by its fan-out in parts; 0 for none."""
 
 
 Decision = tuple[list[Event], list[Effect]]

@@ -9,6 +9,8 @@ Rule 3. A message is stored once for all its queues; a large one in chunks. Its 
 Rule 4. A run has the same result as its messages one by one. So a decision ends after it creates a queue, because the
         next message may reach that queue too. It also ends at the changes of a tick, and when the time for matching is
         over. The rest is decided next.
+Rule 5. A message for very many queues is decided alone. Its fan-out in parts looks for a queue without room
+        (wide_fanout.py); if there is one, the message is decided again, and rejected.
 """
 
 from collections.abc import Mapping
@@ -38,6 +40,8 @@ from ambermq.log.format.record import RECORD
 __all__ = ["publish"]
 
 _RECORD_BYTES: Final = RECORD.size
+_CHECKED_MAX: Final = 10_000
+"""The maximum of queues whose room a decision looks at, at 0.2 us each."""
 _NOTHING: Final[Mapping[int, int]] = {}
 _JMS_TOPICS: Final = (1, 3)
 """The values of the annotation `x-opt-jms-dest` for a topic and a temporary topic."""
@@ -71,10 +75,11 @@ def _eligible_queues(state: State, producer: Producer, queues: tuple[int, ...]) 
     """
     excluded, container = state.no_locals, producer.container
     # Containers with an empty id are different ones, although a subscription in an older log may have an empty id.
-    found = [queue for queue in queues if excluded.get(queue) != container or not container]
+    if excluded and container:
+        queues = tuple([queue for queue in queues if excluded.get(queue) != container])
     if producer.sending.is_immediate:
-        found = [queue for queue in found if state.queues[queue].consumers]
-    return tuple(found)
+        queues = tuple([queue for queue in queues if state.queues[queue].consumers])
+    return queues
 
 
 class _Verdict(NamedTuple):
@@ -133,6 +138,8 @@ class _Each:
             if verdict.creates:
                 return verdicts, verdict.creates
             count = len(verdict.queues)
+            if verdicts and _is_checked_later(verdict.queues, self._context):
+                break
             is_alike = bool(verdicts) and verdict == verdicts[-1]
             changes_left -= count // _event_messages_max(verdict.queues, self._context) if is_alike else count
             verdicts.append(verdict)
@@ -148,6 +155,9 @@ class _Each:
             if type(event) is Published:
                 count = len(event.words) // WORD_BYTES
                 records += count
+                if len(event.queues) > self._context.config.tick_changes_max:
+                    # No message of this decision comes after it.
+                    continue
                 for queue in event.queues:
                     self._added[queue] = self._added.get(queue, 0) + count
             else:
@@ -258,7 +268,10 @@ def _to_queues(
     config = context.config
     # The first queue with the least room, if a queue has no room for all of the messages.
     fullest, room = None, count
-    for queue_id in queues:
+    checked = queues
+    if len(queues) > _CHECKED_MAX and _is_checked_later(queues, context):
+        checked = (context.full_queue,) if context.full_queue else ()
+    for queue_id in checked:
         queue = state.queues[queue_id]
         # This is `queue.available` written out, because it runs once per message and queue.
         left = (queue.settings.messages_max or config.queue_messages_max) - queue.ready.count - queue.returned.count
@@ -279,6 +292,11 @@ def _to_queues(
         _run_event(command.part(start, start + messages_max), queues, context, context.next_offset + start)
         for start in range(0, count, messages_max)
     ], [done]
+
+
+def _is_checked_later(queues: tuple[int, ...], context: DecisionContext) -> bool:
+    """Return whether the fan-out looks for a queue without room, and not the decision."""
+    return len(queues) > max(_CHECKED_MAX, context.config.tick_changes_max)
 
 
 def _run_event(command: Publish, queues: tuple[int, ...], context: DecisionContext, offset: int) -> Published:
@@ -310,6 +328,8 @@ def _event_messages_max(queues: tuple[int, ...], context: DecisionContext) -> in
 
 def _count_max(queues: tuple[int, ...], context: DecisionContext) -> int:
     """Return how many messages for these queues stay within the changes of a tick; at least one."""
+    if _is_checked_later(queues, context):
+        return 1
     return _event_messages_max(queues, context) * max(1, context.config.tick_changes_max // len(queues))
 
 

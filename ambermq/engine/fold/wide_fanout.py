@@ -3,9 +3,10 @@
 Rule 1. The fold does it at once, the loop in parts. Both use the same function, `spread`.
 Rule 2. The state after the event is built as a separate value. The old state stays valid until the last queue is
         reached, and must not change meanwhile: the loop decides and dispatches nothing.
+Rule 3. A queue that has no room ends the fan-out. The event is not logged then, and its command is decided again.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, final
 
 from ambermq.engine.effects import Effect
@@ -33,7 +34,7 @@ def spread(queues: "MapMutation[int, Queue]", event: Published, reached: Iterabl
 class WideFanout:
     """An event for more queues than a tick takes, and the rest of its decision."""
 
-    __slots__ = ("_before", "_queues", "_reached", "answers", "command", "event", "events")
+    __slots__ = ("_before", "_queues", "_reached", "answers", "command", "event", "events", "full_queue", "part")
 
     def __init__(self, command: Any, event: Published, events: list[Event], answers: list[Effect]) -> None:
         """`events` are the events after it, `answers` the effects of the whole decision."""
@@ -41,19 +42,37 @@ class WideFanout:
         self.event = event
         self.events = events
         self.answers = answers
+        self.full_queue = 0
+        """A queue that has no room for the messages; 0 while none is known."""
+        self.part: Sequence[int] = ()
+        """The queues of the last part."""
         self._before: State | None = None
         self._reached = 0
 
-    def go_on(self, state: State, changes_max: int) -> State | None:
+    def go_on(self, state: State, changes_max: int, messages_max: int = 1 << 62) -> State | None:
         """Append to `changes_max` more queues; return the state after the event if all are reached, else None.
 
-        `state` is the state before the event, the same object in each call.
+        `state` is the state before the event, the same object in each call; `messages_max` is the maximum length of a
+        queue without one of its own.
         """
         if self._before is None:
             self._before, self._queues = state, state.queues.mutate()
         assert self._before is state, "the state does not change between the parts"
         start, self._reached = self._reached, self._reached + changes_max
-        spread(self._queues, self.event, self.event.queues[start : self._reached])
-        if self._reached < len(self.event.queues):
+        self.part = self.event.queues[start : self._reached]
+        spread(self._queues, self.event, self.part)
+        self.full_queue = self._overfull(self.part, messages_max)
+        if self.full_queue or self._reached < len(self.event.queues):
             return None
         return state.with_fields(time_us=self.event.time_us, queues=self._queues.finish())
+
+    def _overfull(self, reached: Iterable[int], messages_max: int) -> int:
+        """Return a queue that is longer now than its maximum; 0 if there is none."""
+        for queue_id in reached:
+            queue = self._queues.get(queue_id)
+            # This is `queue.available` written out, because it runs once per queue.
+            if queue is not None and (
+                queue.ready.count + queue.returned.count > (queue.settings.messages_max or messages_max)
+            ):
+                return queue_id
+        return 0

@@ -1,4 +1,4 @@
-"""The objects of a state that a reset has removed, freed in parts.
+"""The objects of a state that a reset or the fan-out to very many queues has replaced, freed in parts.
 
 The last reference to a state with 1,000,000 queues frees all of them at once, in 900 ms. So this object keeps its
 tables, and removes a limited number of their entries in each call.
@@ -32,10 +32,16 @@ class DiscardedState:
             *(state.queues, state.queue_names, state.consumers, state.producers, state.links, state.receivers),
             *(state.muxers, state.muxer_names, state.subscriptions, state.subscription_queues),
         ]
-        self.tables += [table for table in tables if len(table) > _PART_MAX]
+        for table in tables:
+            self.add_table(table)
         # The routes of the queues are attachments of one muxer.
         muxers = islice(state.muxers.values(), _PART_MAX)
         self.tables += [muxer.attachments for muxer in muxers if len(muxer.attachments) > _PART_MAX]
+
+    def add_table(self, table: PersistentMap[Any, Any]) -> None:
+        """Add a table that may be large."""
+        if len(table) > _PART_MAX:
+            self.tables.append(table)
 
     def free(self) -> None:
         """Free the next part."""

@@ -376,7 +376,10 @@ class DurableLoop:
         room_bytes: int | None = None
         self.matching.end_ns = None
         while commands and changes_left > 0:
-            command = commands.popleft()
+            queued = command = commands.popleft()
+            full_queue = 0
+            if type(command) is WideFanout and command.full_queue:
+                command, full_queue = command.command, command.full_queue
             if type(command) is WideFanout:
                 if not self._fan_out(command, changes_left, commands):
                     break
@@ -390,13 +393,20 @@ class DurableLoop:
                     room_bytes = log.room_bytes()
                 left = (room_bytes or 0) - draft.byte_count
                 moment = DecisionContext(
-                    now_us, draft.next_offset, left, config, self.router, log.config.batch_bytes_max, self.room_keeper
+                    now_us,
+                    draft.next_offset,
+                    left,
+                    config,
+                    self.router,
+                    log.config.batch_bytes_max,
+                    self.room_keeper,
+                    full_queue,
                 )
                 try:
                     events, answers = DECIDE[type(command)](self.state, command, moment)
                 except MatchUnfinished:
                     # The router goes on in the next tick; no other command may come before this one.
-                    commands.appendleft(command)
+                    commands.appendleft(queued)
                     break
                 except Exception as error:  # noqa: BLE001 - a bug ends one connection and nothing else
                     events, answers = _failure(command, error)
@@ -417,10 +427,14 @@ class DurableLoop:
 
     def _fan_out(self, fanout: WideFanout, changes_left: int, commands: deque[Command | WideFanout]) -> bool:
         """Go on with a message for very many queues; return whether all are reached, else put the rest back."""
-        after = fanout.go_on(self.state, changes_left)
+        after = fanout.go_on(self.state, changes_left, self.config.queue_messages_max)
+        for queue in fanout.part:
+            self.demand.touch(queue)
         if after is None:
             commands.appendleft(fanout)
             return False
+        self._discarded.add_table(self.state.queues)
+        self.is_late |= bool(self._discarded.tables)
         self._log_and_apply([fanout.event], after=after)
         return True
 
@@ -480,7 +494,8 @@ class DurableLoop:
             if type(event) is Published:
                 if not event.durable:
                     self._pending.volatile.add(offset, len(event.bodies))
-                for queue in event.queues:
+                # The parts of a fan-out have touched theirs.
+                for queue in event.queues if after is None else ():
                     self.demand.touch(queue)
             elif type(event) is Settled:
                 count = len(event.words) // WORD_BYTES

@@ -53,7 +53,7 @@ class AttachmentNumbers:
     def at(self, numbers: Iterable[int]) -> tuple[Attachment, ...]:
         """Return the attachments that have these numbers."""
         attachments = self._attachments
-        return tuple([attachments[number] for number in numbers])
+        return tuple(map(attachments.__getitem__, numbers))
 
     def number_of(self, attachment: Attachment) -> int:
         """Return the number of an attachment in the table."""

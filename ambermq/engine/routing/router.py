@@ -5,11 +5,14 @@ Rule 1. A route depends only on the wiring in State, the message, and the draws 
 Rule 2. A message visits a muxer once, also if several paths lead to it. So a LOSSY muxer draws once.
 Rule 3. The cache of routes by destination is bounded. A change of the wiring clears it.
 Rule 4. A route whose time is over raises MatchUnfinished. The caller asks again in the next tick, before anything
-        changes the wiring, and the route goes on from there.
+        changes the wiring, and the route goes on from there: after a match, or after any 4,096 attachments.
 """
 
 from collections.abc import Collection, Iterator
-from typing import Literal, NamedTuple, Protocol, final
+from operator import attrgetter
+from typing import Final, Literal, NamedTuple, Protocol, final
+
+from msgspec import Struct, field
 
 from ambermq.engine.errors import Refused
 from ambermq.engine.events import Attached, Detached, Event, MuxerDeleted, Reset
@@ -27,6 +30,11 @@ from ambermq.log.buffer import Buffer
 from ambermq.snapshot.persistent_map import PersistentMap
 
 __all__ = ["WIRING", "FieldsOf", "Hop", "Route", "Router", "no_fields"]
+
+
+_MEMBER: Final = attrgetter("member")
+_SLICE: Final = 4096
+"""The attachments after which the time is checked: 1 ms."""
 
 
 class FieldsOf(Protocol):
@@ -71,16 +79,20 @@ class Route(NamedTuple):
     """Whether at least one of them dropped it."""
 
 
-class _Rest(NamedTuple):
-    """A route whose time was over."""
+class _Progress(Struct):
+    """A route as far as it is known, until its time is over or it ends."""
 
     muxers: "PersistentMap[int, Muxer]"
     """The wiring of the route."""
     muxer: int
     destination: str
     fields: Fields | None
-    matched: dict[int, tuple[Attachment, ...]]
+    matched: dict[int, tuple[Attachment, ...]] = field(default_factory=dict)
     """The attachments that match, by muxer."""
+    queues: dict[int, None] = field(default_factory=dict)
+    """The queues that the first matching attachments lead to."""
+    count: int = 0
+    """The number of those attachments."""
 
 
 @final
@@ -115,7 +127,7 @@ class Router:
         self._cached_max = cached_max
         self._budget = budget or TimeBudget()
         self._selectors_max = selectors_max
-        self._rest: _Rest | None = None
+        self._rest: _Progress | None = None
         """The route that was not finished in the last tick."""
         self._indexed: dict[int, IndexedMuxer] = {}
         self._members: ReverseWiring | None = None
@@ -184,7 +196,7 @@ class Router:
         draws = {} if drawn is None else drawn
         lossy: list[int] = []
         try:
-            return self._route(state, self.hops(state, muxer, destination, fields, draws), draws, lossy)
+            return self._route(state, self._progress(state, muxer, destination, fields), draws, lossy)
         except (MatchUnfinished, Refused):
             for one in lossy:
                 draws[one] -= 1
@@ -192,27 +204,46 @@ class Router:
                     del draws[one]
             raise
 
-    def _route(self, state: State, hops: Iterator[Hop], draws: dict[int, int], lossy: list[int]) -> Route:
-        """Return the route along `hops`; add the muxers that draw to `draws` and `lossy`."""
-        queues: dict[int, None] = {}
+    def _route(self, state: State, progress: _Progress, draws: dict[int, int], lossy: list[int]) -> Route:
+        """Return the route of a message; add the muxers that draw to `draws` and `lossy`."""
         is_lost = False
-        for hop in hops:
+        seen = 0
+        for hop in self._hops(state, progress, draws):
             if state.muxers[hop.muxer].kind is MuxerKind.LOSSY:
                 lossy.append(hop.muxer)
                 draws[hop.muxer] = draws.get(hop.muxer, 0) + 1
                 is_lost = is_lost or not hop.passed
-            for attachment in hop.attachments:
-                if attachment.member in state.queues:
-                    queues[attachment.member] = None
-        return Route(tuple(queues), tuple(lossy), is_lost)
+            seen = self._reach(state, progress, hop, seen)
+        return Route(tuple(progress.queues), tuple(lossy), is_lost)
+
+    def _reach(self, state: State, progress: _Progress, hop: Hop, seen: int) -> int:
+        """Add the queues of a hop, and return `seen` plus its attachments. Raises MatchUnfinished."""
+        attachments = hop.attachments
+        for start in range(0, len(attachments), _SLICE):
+            part = attachments[start : start + _SLICE]
+            seen += len(part)
+            if seen > progress.count:
+                progress.queues.update(dict.fromkeys(filter(state.queues.__contains__, map(_MEMBER, part))))
+                progress.count = seen
+                if len(attachments) > _SLICE:
+                    self._check_time(progress)
+        return seen
+
+    def _check_time(self, progress: _Progress) -> None:
+        if self._budget.is_spent():
+            self._rest = progress
+            raise MatchUnfinished
 
     def hops(
         self, state: State, muxer: int, destination: str, fields: Fields | None, draws: dict[int, int] | None
     ) -> Iterator[Hop]:
         """Yield the muxers on a message's path, in order; without `draws` no LOSSY muxer drops it."""
-        matched = self._matched(state, muxer, destination, fields) if self._rest is not None else {}
-        visited = {muxer}
-        pending = [muxer]
+        return self._hops(state, self._progress(state, muxer, destination, fields), draws)
+
+    def _hops(self, state: State, progress: _Progress, draws: dict[int, int] | None) -> Iterator[Hop]:
+        matched = progress.matched
+        visited = {progress.muxer}
+        pending = [progress.muxer]
         while pending:
             one = state.muxers.get(pending.pop())
             if one is None:
@@ -224,26 +255,27 @@ class Router:
             attachments = matched.get(one.id)
             if attachments is None:
                 try:
-                    attachments = indexed.index.match(destination, fields)
+                    attachments = indexed.index.match(progress.destination, progress.fields)
                 except MatchUnfinished:
-                    self._rest = _Rest(state.muxers, muxer, destination, fields, matched)
+                    self._rest = progress
                     raise
                 matched[one.id] = attachments
+                if len(attachments) > _SLICE:
+                    self._check_time(progress)
             yield Hop(one.id, passed=True, attachments=attachments)
             if indexed.member_muxers:
-                onward = dict.fromkeys(one.member for one in attachments if one.member in indexed.member_muxers)
+                onward = dict.fromkeys(filter(indexed.member_muxers.__contains__, map(_MEMBER, attachments)))
                 fresh = [member for member in onward if member not in visited]
                 visited.update(fresh)
                 pending += reversed(fresh)
 
-    def _matched(
-        self, state: State, muxer: int, destination: str, fields: Fields | None
-    ) -> dict[int, tuple[Attachment, ...]]:
-        """Return the attachments that are known to match, by muxer, since the time of the same route was over."""
+    def _progress(self, state: State, muxer: int, destination: str, fields: Fields | None) -> _Progress:
+        """Return what is known of a route if its time was over, else a new one."""
         rest, self._rest = self._rest, None
         if rest is None or rest.muxers is not state.muxers or rest.fields is not fields:
-            return {}
-        return rest.matched if (rest.muxer, rest.destination) == (muxer, destination) else {}
+            return _Progress(state.muxers, muxer, destination, fields)
+        is_same = (rest.muxer, rest.destination) == (muxer, destination)
+        return rest if is_same else _Progress(state.muxers, muxer, destination, fields)
 
     def fields_of(self, body: Buffer) -> PublishedFields:
         """Return the fields of a message, with the known answers if its route was not finished."""
@@ -290,14 +322,15 @@ class Router:
         """Return the queues of a destination, or None if a muxer on the path compares anything else."""
         if not _is_plain(state, muxer):
             return None
-        queues: dict[int, None] = {}
-        for hop in self.hops(state, muxer, destination, None, None):
-            members = [one.member for one in hop.attachments]
+        progress, seen = self._progress(state, muxer, destination, None), 0
+        for hop in self._hops(state, progress, None):
+            onward = self._index_of(state, state.muxers[hop.muxer]).member_muxers
             # This check comes before the walk visits any of the members.
-            if not all(_is_plain(state, member) for member in members):
+            muxers = filter(onward.__contains__, map(_MEMBER, hop.attachments))
+            if not all(_is_plain(state, one) for one in muxers):
                 return None
-            queues.update(dict.fromkeys(member for member in members if member in state.queues))
-        return tuple(queues)
+            seen = self._reach(state, progress, hop, seen)
+        return tuple(progress.queues)
 
     def _index_of(self, state: State, muxer: Muxer) -> IndexedMuxer:
         indexed = self._indexed.get(muxer.id)

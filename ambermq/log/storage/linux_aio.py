@@ -59,7 +59,8 @@ class LinuxAio:
         numbers = _SYSCALL_NUMBERS.get(platform.machine())
         if numbers is None or platform.system() != "Linux":
             raise OSError(f"AIO is not supported on {platform.system()} {platform.machine()}")
-        # PyDLL keeps the GIL, because these calls return at once. The last wait in `close` may block, so it uses CDLL.
+        # PyDLL keeps the GIL, because these calls return at once. CDLL releases it: the last wait and the end of the
+        # context take up to 40 ms, in a thread that closes the log of a virtual host while the loop serves the others.
         self._call = ctypes.PyDLL(None, use_errno=True).syscall
         self._blocking = ctypes.CDLL(None, use_errno=True).syscall
         self._numbers = numbers
@@ -116,7 +117,7 @@ class LinuxAio:
                 self.has_ended(waits=True)
         finally:
             self._ring = None
-            self._call(self._numbers.destroy, self._context)
+            self._blocking(self._numbers.destroy, self._context)
 
     def _completion_result(self, *, at_least: int) -> int | None:
         """Return the result of one completion by io_getevents, or None if there is none."""

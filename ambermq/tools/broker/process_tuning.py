@@ -29,7 +29,7 @@ LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 _DESCRIPTORS_MIN: Final = 64
 """The least limit of open files: a broker without connections has about 20 open."""
 _SWITCH_SECONDS: Final = 0.0005
-_YOUNG_COUNT: Final = 5_000
+_YOUNG_COUNT: Final = 2_500
 _MIDDLE_COUNT: Final = 1
 _OLD_COUNT: Final = 100_000
 
@@ -82,7 +82,7 @@ def tune_interpreter() -> None:
 
     The sync thread gets the GIL back from a busy event loop after 0.5 ms instead of 5: fdatasync with the return of
     the GIL takes 0.8 ms instead of 5.5. A full collection visits all live objects and frees few: cycles are rare. A
-    collection of the middle generation visits at most 10,000 objects, at 0.5 us each: with 100,000 and more it stops
+    collection of the middle generation visits at most 5,000 objects, at 1 us each: with 100,000 and more it stops
     the event loop for 40 to 130 ms after many attaches or attachments. An object that lives has one collection of
     either kind, so their total cost does not depend on these counts.
     """

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from ambermq.engine.commands import AttachMember, DeclareMuxer, DeclareQueue, Inspect
 from ambermq.engine.config import EngineConfig
+from ambermq.engine.decide import publish
 from ambermq.engine.effects import Answered, Deliver, PublishDone
 from ambermq.engine.events import Published, QueueDeclared
 from ambermq.engine.fold import apply
@@ -16,6 +17,7 @@ from ambermq.engine.model.muxer import MuxerKind
 from ambermq.engine.model.outcome import OutcomeKind
 from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import EMPTY_STATE, State
+from ambermq.log.config import LogConfig
 from tests.engine.rig import Rig, delivered
 
 _QUEUES = 50
@@ -161,3 +163,52 @@ def test_a_dispatch_looks_at_no_more_queues_than_it_deals_messages() -> None:
     assert len(rig.loop.demand.dirty) == _QUEUES - 10
     rig.do()
     assert not rig.loop.demand.dirty
+
+
+@pytest.mark.parametrize("kind", [MuxerKind.SIMPLE, MuxerKind.SELECTOR])
+@pytest.mark.parametrize("size", [3, 5000])
+def test_a_queue_without_room_rejects_a_message_that_is_checked_in_parts(
+    monkeypatch: pytest.MonkeyPatch, kind: MuxerKind, size: int
+) -> None:
+    """On none of the queues, wherever the full one is; the messages before and after it are on all of theirs."""
+    monkeypatch.setattr(publish, "_CHECKED_MAX", 10)
+    for full in (0, _QUEUES // 2, _QUEUES - 1):
+        rig = _rig(chunk_bytes=1000)
+        argument = "1 = 1" if kind is MuxerKind.SELECTOR else None
+        rig.do(DeclareMuxer("key", "all", kind))
+        for number in range(_QUEUES):
+            messages_max = 3 if number == full else 0
+            rig.do(DeclareQueue("key", f"q{number}", Settings(messages_max=messages_max)))
+            rig.do(AttachMember("key", "all", f"q{number}", argument))
+        producer, other = rig.producer("/muxers/all/x"), rig.producer(f"q{full}")
+        bodies = [bytes([number]) * size for number in range(5)]
+        effects = rig.do(
+            rig.publish(producer, *bodies[:2]), rig.publish(other, b"3"), rig.publish(producer, *bodies[2:])
+        )
+        done = [(one.kind, one.count) for one in effects if type(one) is PublishDone]
+        assert sum(count for outcome, count in done if outcome is OutcomeKind.ACCEPTED) == 3
+        assert sum(count for outcome, count in done if outcome is OutcomeKind.REJECTED) == 3
+        refused = [one for one in effects if type(one) is PublishDone and one.kind is OutcomeKind.REJECTED]
+        assert {one.description for one in refused} == {f"queue 'q{full}' is full: it holds 3 messages"}
+        assert {queue.depth for queue in rig.loop.state.queues.values()} == {2, 3}
+        live = rig.loop.state
+        assert _killed(rig) == live
+
+
+def test_the_queues_of_a_state_that_a_wide_message_has_replaced_are_freed_in_parts() -> None:
+    """At once it would take 40 ms for 100,000."""
+    rig = Rig(config=EngineConfig(tick_changes_max=1000), log_config=LogConfig(ballast_bytes=0))
+    rig.do(DeclareMuxer("key", "all", MuxerKind.SIMPLE))
+    for number in range(2500):
+        rig.do(DeclareQueue("key", f"q{number}", Settings()), AttachMember("key", "all", f"q{number}"))
+    rig.loop.submit(rig.publish(rig.producer("/muxers/all/x"), b"m"))
+    for _ in range(3):
+        assert not rig.loop.is_late
+        rig.step()
+    assert _depths(rig.loop.state) == {1}
+    assert rig.loop.is_late
+    parts = 0
+    while rig.loop.is_late:
+        rig.completed()
+        parts += 1
+    assert parts >= 2
