@@ -157,8 +157,6 @@ def _changes(stage: _Stage) -> Iterator[Step]:
     yield "snapshot diff", lambda: stage.run("snapshot", "diff", "one", "two")
     yield "queue browse --at", lambda: stage.run("queue", "browse", _HELD, "--at", "now")
     yield "DELETE snapshot", lambda: stage.management.delete("one")
-    yield "snapshot export", lambda: stage.run("snapshot", "export", "two", str(stage.directory / "two.backup"))
-    yield "log compact", lambda: stage.run("log", "compact", "--runner", "local", "--keep-history", "0s")
 
 
 def _links(stage: _Stage) -> Iterator[Step]:

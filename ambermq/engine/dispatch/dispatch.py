@@ -230,7 +230,7 @@ class Dispatch(Struct):
         """Return how many of packed `words` use up the budget, with the annotations that their deliveries rebuild."""
         spent = 0
         for count, word in enumerate(unpack_words(words), 1):
-            spent += 1 + _annotation_cost(queue.entries.get(word >> 16))
+            spent += 1 + _entry_cost(queue.entries.get(word >> 16))
             if spent >= self.budget:
                 return count
         return len(words) // WORD_BYTES
@@ -278,7 +278,7 @@ class Dispatch(Struct):
         want.held.append(effect)
         want.held_count += count
         want.credit -= count
-        self.budget -= count if entries is None else count + sum(map(_annotation_cost, entries))
+        self.budget -= count if entries is None else count + sum(map(_entry_cost, entries))
 
     def _serve_returned(self, queue: Queue, ring: deque[Want]) -> Queue:
         """Deliver the returned messages of a queue some of which exclude consumers, until a budget or credit ends."""
@@ -310,7 +310,7 @@ class Dispatch(Struct):
             wants.rotate(-turn - 1)
             want = wants[-1]
             picked.append((word, want))
-            budget -= 1 + _annotation_cost(entry)
+            budget -= 1 + _entry_cost(entry)
             self.bytes_left -= size_of(word)
             credit[want.consumer] -= 1
             if not credit[want.consumer]:
@@ -338,10 +338,15 @@ class Dispatch(Struct):
             self.effects.append(Drained(want.consumer, want.link))
 
 
-def _annotation_cost(entry: Entry | None) -> int:
-    """Return the deliveries that the added annotations of an entry cost: the message is decoded and encoded again."""
-    if entry is None or not entry.annotations:
+def _entry_cost(entry: Entry | None) -> int:
+    """Return the deliveries that an entry costs beside its own.
+
+    Its header is rebuilt; with added annotations the message is decoded and encoded again.
+    """
+    if entry is None:
         return 0
+    if not entry.annotations:
+        return 1
     return _REBUILD_COST + sum([len(key) + len(value) for key, value in entry.annotations]) // _BYTES_PER_DELIVERY
 
 

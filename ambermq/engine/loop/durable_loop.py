@@ -135,6 +135,8 @@ class DurableLoop:
         self._discarded = DiscardedState()
         self.is_late = False
         """Whether `completed` has more to do now: effects that may leave, or a discarded state to free."""
+        self.change_count = 0
+        """The changes since the driver has set it to 0. Each may have made objects that garbage collection visits."""
         self.schedule = Schedule(config, dirty=self.demand.dirty, queue=self._pending.queue)
         """When the driver steps the loop."""
         self._command_queue = CommandQueue(config, self.schedule, batch_bytes_max=log.config.batch_bytes_max)
@@ -421,6 +423,7 @@ class DurableLoop:
             if answers and (not is_publish or type(answers[-1]) is Unfinished):
                 changes_left -= self._update_demand(command, answers, commands)
             effects += answers
+        self.change_count += config.tick_changes_max - changes_left
         if commands:
             self._command_queue.give_back(commands)
         return effects

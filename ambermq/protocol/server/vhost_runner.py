@@ -10,9 +10,10 @@ Rule 3. A failed log ends the server with all its virtual hosts.
 """
 
 import asyncio
+import gc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import Any, Final, final
 
 import structlog
 
@@ -29,6 +30,9 @@ from ambermq.protocol.server.vhost_server import VhostServer, VhostSocket
 from ambermq.protocol.server_limits import room_low_bytes
 
 __all__ = ["VhostRunner", "VhostServices"]
+
+_CHANGES_PER_COLLECTION: Final = 2000
+"""The changes after which the young objects are visited: 1 to 4 ms."""
 
 
 @final
@@ -336,6 +340,11 @@ class VhostRunner:
                 gateway.sources.wake_waiters()
         if gateway.sources.ready:
             self.serve_sources_soon()
+        if self.engine.change_count >= _CHANGES_PER_COLLECTION:
+            # A change replaces as many objects as it makes. So the interpreter, which counts their number, does not see
+            # that they are young, and a later collection visits them all at once: 20 ms after 60,000 changes.
+            self.engine.change_count = 0
+            gc.collect(1)
         if work is not None and self.engine.is_late:
             self._complete_soon()
         if schedule.has_urgent or schedule.dirty:

@@ -31,7 +31,7 @@ _DESCRIPTORS_MIN: Final = 64
 _SWITCH_SECONDS: Final = 0.0005
 _YOUNG_COUNT: Final = 2_500
 _MIDDLE_COUNT: Final = 1
-_OLD_COUNT: Final = 100_000
+_OLD_COUNT: Final = 10_000_000
 
 
 def configure_logging(level: str) -> None:
