@@ -31,9 +31,9 @@ from bench.brokers.artemis import Artemis
 from bench.brokers.broker import Broker, BrokerFailed
 from bench.brokers.rabbitmq import RabbitMQ
 from bench.client.counter_file import Phase
-from bench.load import LOADS, LoadFailed, Running, start_load
+from bench.load import LOADS, Load, LoadFailed, Running, start_load
 
-__all__ = ["Side", "main"]
+__all__ = ["Side", "compare", "main"]
 
 _PEERS: Final[dict[str, Callable[[Path], Broker]]] = {Artemis.name: Artemis, RabbitMQ.name: RabbitMQ}
 _SETTLE_SECONDS: Final = 0.03
@@ -114,7 +114,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure all sides and print the figures; return 0, or 1 if one failed."""
     options = _parser().parse_args(arguments)
     try:
-        figures = _run(options)
+        load = LOADS[options.load]
+        figures = compare(
+            options.side, load, turns=options.turns, window_seconds=options.window, warm_seconds=options.warm
+        )
     except (BrokerFailed, LoadFailed) as failure:
         print(failure, file=sys.stderr)
         return 1
@@ -139,25 +142,28 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(options: argparse.Namespace) -> list[dict[str, float]]:
+def compare(
+    sides: Sequence[Side], load: Load, *, turns: int, window_seconds: float, warm_seconds: float
+) -> list[dict[str, float]]:
+    """Return the figures of each side (`_Measured.figures`). Raises BrokerFailed or LoadFailed."""
     with (
         tempfile.TemporaryDirectory(prefix="ambermq-paired-", ignore_cleanup_errors=True) as directory,
         ExitStack() as stack,
     ):
-        sides: list[_Measured] = []
-        for number, side in enumerate(options.side):
+        running_sides: list[_Measured] = []
+        for number, side in enumerate(sides):
             broker = side.broker(Path(directory) / f"side-{number}")
             stack.callback(broker.kill)
             broker.start()
-            running = stack.enter_context(start_load(broker, LOADS[options.load], Path(directory)))
-            time.sleep(options.warm)
+            running = stack.enter_context(start_load(broker, load, Path(directory)))
+            time.sleep(warm_seconds)
             running.phase(Phase.PAUSE)
-            sides.append(_Measured(side, running))
-        for turn in range(options.turns):
-            print(f"turn {turn + 1} of {options.turns}", file=sys.stderr, flush=True)
-            for measured in random.sample(sides, len(sides)):
-                measured.measure(options.window)
-        return [measured.figures() for measured in sides]
+            running_sides.append(_Measured(side, running))
+        for turn in range(turns):
+            print(f"turn {turn + 1} of {turns}", file=sys.stderr, flush=True)
+            for measured in random.sample(running_sides, len(running_sides)):
+                measured.measure(window_seconds)
+        return [measured.figures() for measured in running_sides]
 
 
 def _print_table(sides: Sequence[Side], figures: Sequence[dict[str, float]]) -> None:

@@ -54,7 +54,8 @@ class CommandQueue:
 
     def make_due(self) -> None:
         """Make every queued command due now, ahead of later ones."""
-        self._schedule.has_urgent = self._is_ordered = True
+        schedule = self._schedule
+        schedule.has_urgent = schedule.is_prompt = self._is_ordered = True
         if self._settles:
             self._commands += self._settles.values()
             self._settles = {}
@@ -63,6 +64,8 @@ class CommandQueue:
         """Add messages; they join the last command if both are parts of one run."""
         schedule = self._schedule
         schedule.has_urgent = self._has_messages = True
+        if not command.durable:
+            schedule.is_prompt = True
         schedule.count += len(command.bodies)
         schedule.size += command.size
         commands = self._commands
@@ -101,7 +104,8 @@ class CommandQueue:
             ahead += self._settles.values()
             self._settles = {}
         schedule.count = schedule.size = 0
-        schedule.has_urgent, schedule.has_lazy = False, is_delayed
+        schedule.has_urgent = schedule.is_prompt = False
+        schedule.has_lazy = is_delayed
         self._has_messages = self._is_ordered = False
         return ahead
 

@@ -10,8 +10,9 @@ one timer, for `next_us`. All times are microseconds of the driver's clock, whic
 
 Rule 1. A deadline begins and ends with its condition, and is never moved back in between.
 Rule 2. A step at a deadline ends its condition, so the next deadline is later.
-Rule 3. A small tick is stepped at once if no effect waits for the disk: later commands are queued during its sync. A
-        full tick is always stepped at once; any other at the end of the event loop's iteration.
+Rule 3. A small tick is stepped at once if no effect waits for the disk. While effects wait, few durable messages gather
+        until the sync in progress ends: before that, nothing that they cause could leave. Many are stepped at the end
+        of the event loop's iteration, so that they are decided and written while the disk syncs; a full tick at once.
 Rule 4. While a step leaves work for the next one, small ticks are not stepped at once: the driver has a step scheduled.
 """
 
@@ -21,25 +22,28 @@ from typing import Final, Literal, final
 from ambermq.engine.config import EngineConfig
 from ambermq.log.write.log import Log
 
-__all__ = ["FOREVER_US", "FULL", "LATER", "NEVER", "NOW", "SOON", "Due", "Schedule"]
+__all__ = ["FOREVER_US", "FULL", "LATER", "NEVER", "NOW", "SOON", "SYNCED", "Due", "Schedule"]
 
 FOREVER_US: Final = 1 << 62
 """A time that never comes."""
 
-Due = Literal[0, 1, 2, 3, 4]
+Due = Literal[0, 1, 2, 3, 4, 5]
 """When a step is wanted. They are plain numbers, since each read compares them."""
 NEVER: Final = 0
 """No command waits."""
 LATER: Final = 1
 """At `next_us`: no peer waits for the commands."""
-SOON: Final = 2
+SYNCED: Final = 2
+"""When the sync in progress ends."""
+SOON: Final = 3
 """At the end of the event loop's iteration, which may add commands."""
-NOW: Final = 3
+NOW: Final = 4
 """At once: the tick is small, and no effect waits for the disk."""
-FULL: Final = 4
+FULL: Final = 5
 """At once: the tick is full. A sync may have ended in the meantime."""
 
 _LITTLE_BYTES_MAX: Final = 16_384
+_GATHERED_BYTES_MAX: Final = 32_768
 
 
 @final
@@ -48,8 +52,8 @@ class Schedule:
 
     __slots__ = (
         *("_count_max", "_queue", "_mark_us", "_size_max", "_sync_us", "_write_us"),
-        *("count", "dirty", "has_lazy", "has_urgent", "is_continued", "mark_by_us", "next_us", "size", "sync_by_us"),
-        "write_by_us",
+        *("count", "dirty", "has_lazy", "has_urgent", "is_continued", "is_prompt", "mark_by_us", "next_us", "size"),
+        *("sync_by_us", "write_by_us"),
     )
 
     def __init__(self, config: EngineConfig, *, dirty: Sized, queue: Sized) -> None:
@@ -68,6 +72,8 @@ class Schedule:
         """The bytes of those messages."""
         self.has_urgent = False
         """Whether a command waits that must not be delayed."""
+        self.is_prompt = False
+        """Whether one of them may have an effect that waits for no sync: anything but durable messages."""
         self.has_lazy = False
         """Whether settlements wait that may be delayed."""
         self.is_continued = False
@@ -92,7 +98,11 @@ class Schedule:
             return LATER
         if self.count >= self._count_max or self.size >= self._size_max:
             return FULL
-        return SOON if self._queue or self.is_continued or self.size > _LITTLE_BYTES_MAX else NOW
+        if not self._queue and not self.is_continued and self.size <= _LITTLE_BYTES_MAX:
+            return NOW
+        if self.is_prompt or self.dirty or self.is_continued or self.size > _GATHERED_BYTES_MAX:
+            return SOON
+        return SYNCED if self._queue else SOON
 
     def logged(self, now_us: int, log: Log) -> None:
         """Update the three conditions and their deadlines by the state of the log."""

@@ -17,11 +17,11 @@ from typing import Any, Final, final
 
 import structlog
 
-from ambermq.engine.effects import Effect
+from ambermq.engine.effects import Effect, PublishDone
 from ambermq.engine.history.background_queries import BackgroundQueries
 from ambermq.engine.history.timestamps import iso_time
 from ambermq.engine.loop.durable_loop import DurableLoop
-from ambermq.engine.loop.schedule import FOREVER_US, FULL, LATER, NOW, SOON, Due
+from ambermq.engine.loop.schedule import FOREVER_US, FULL, LATER, NOW, SOON, SYNCED, Due
 from ambermq.log.index.background_builder import IndexFault
 from ambermq.protocol.gateway.gateway import MEMORY, Gateway
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
@@ -284,7 +284,7 @@ class VhostRunner:
     def _tick_if_due(self) -> None:
         self._is_tick_scheduled = False
         if self._is_tick_due:
-            self.run(self.step)
+            self.run(None if self.schedule.has_urgent and self.schedule.due(0) == SYNCED else self.step)
 
     def _serve_sources(self) -> None:
         self._is_service_due = False
@@ -310,15 +310,32 @@ class VhostRunner:
         if self._is_ended:
             return
         server, gateway, schedule = self._server, self.gateway, self.schedule
+        sockets, touched = server.sockets, gateway.touched
         now_us = now_us or server.clock_ns() // 1000 + server.epoch_us
         if work is self.step:
             self._is_tick_due = False
         if work is not None:
             try:
                 effects = work(now_us)
+                if work is self._completed and schedule.has_urgent and schedule.due(now_us) == NOW:
+                    # What has gathered during the sync is written before the effects of the sync leave: the next sync
+                    # runs meanwhile.
+                    effects += self.step(now_us)
             except Exception as failure:  # noqa: BLE001 - a failed log or a bug: no further promise may leave
                 server.fail(failure)
                 return
+            if len(effects) > 1 and type(effects[0]) is PublishDone:
+                # A sender has its settlement before deliveries are built: it works on meanwhile.
+                if len(effects) > 2:
+                    settled = [one for one in effects if type(one) is PublishDone]
+                    effects = [one for one in effects if type(one) is not PublishDone]
+                else:
+                    settled, effects = effects[:1], effects[1:]
+                gateway.carry_out(settled)
+                while touched:
+                    socket = sockets.get(touched.popitem()[0])
+                    if socket is not None:
+                        socket.flush()
             if effects:
                 gateway.carry_out(effects)
         if gateway.lost_links.links:
@@ -326,7 +343,6 @@ class VhostRunner:
             self.tick_soon()
         if gateway.mistakes or gateway.refused_transactions:
             self._log_mistakes()
-        sockets, touched = server.sockets, gateway.touched
         while touched:
             socket = sockets.get(touched.popitem()[0])
             if socket is not None:
@@ -347,7 +363,7 @@ class VhostRunner:
             gc.collect(1)
         if work is not None and self.engine.is_late:
             self._complete_soon()
-        if schedule.has_urgent or schedule.dirty:
+        if (schedule.has_urgent or schedule.dirty) and schedule.due(now_us) != SYNCED:
             self.tick_soon()
         if schedule.next_us < self._timer_us:
             self.arm(now_us)

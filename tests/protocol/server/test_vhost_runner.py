@@ -7,10 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-from ambermq.engine.commands import Settle
+from ambermq.engine.commands import Inspect, Settle
 from ambermq.engine.config import EngineConfig
+from ambermq.engine.effects import PublishDone
 from ambermq.engine.history.background_queries import BackgroundQueries
-from ambermq.engine.loop.schedule import FOREVER_US
+from ambermq.engine.loop.schedule import FOREVER_US, NOW, SOON, SYNCED
 from ambermq.engine.model.entry_word import pack_words
 from ambermq.engine.model.outcome import ACCEPTED
 from ambermq.log.storage.worker_threads import InlineWorkers
@@ -189,3 +190,67 @@ def test_reads_add_no_steps_to_a_backlog_in_dispatch() -> None:
             host.after_read(rig.due, rig.now_us)
             host.run(host._completed, rig.now_us)
         assert (steps.call_count, len(timers.soon)) == (1, 1)
+
+
+def test_few_durable_messages_gather_until_the_sync_in_progress_ends() -> None:
+    """Nothing that they cause could leave before. Then one step writes them, and requests their sync."""
+    rig = Rig()
+    producer = rig.producer()
+    host, timers = timed(rig)
+    carried: list[Any] = []
+    host.gateway.carry_out = carried.extend  # type: ignore[method-assign]
+    log = rig.loop.log
+    rig.loop.submit(rig.publish(producer, b"first"))
+    assert rig.due == NOW
+    host.after_read(rig.due, rig.now_us)
+    written = log.log_end
+    for _ in range(3):
+        rig.loop.submit(rig.publish(producer, b"gathered"))
+        assert rig.due == SYNCED
+        host.after_read(rig.due, rig.now_us)
+        host.run(None, rig.now_us)
+    assert not timers.soon
+    assert (log.log_end, carried) == (written, [])
+    host.run(host._completed, rig.now_us)
+    assert [type(one) for one in carried] == [PublishDone]
+    assert log.log_end == log.requested_end == written + 3
+    host.run(host._completed, rig.now_us)
+    assert sum(one.count for one in carried) == 4
+
+
+def test_what_needs_no_sync_or_is_much_does_not_gather() -> None:
+    """A message that is not durable, a question and many bytes have their step at the end of the iteration."""
+    for command in ("volatile", "question", "many"):
+        rig = Rig()
+        producer = rig.producer()
+        host, timers = timed(rig)
+        rig.step(rig.publish(producer, b"first"))
+        rig.loop.submit(rig.publish(producer, b"gathered"))
+        assert rig.due == SYNCED
+        if command == "volatile":
+            rig.loop.submit(rig.publish(producer, b"lost", durable=False))
+        elif command == "question":
+            rig.loop.submit(Inspect("key", lambda _: None))
+        else:
+            rig.loop.submit(rig.publish(producer, *[bytes(4000)] * 9))
+        assert rig.due == SOON
+        host.after_read(rig.due, rig.now_us)
+        assert len(timers.soon) == 1
+
+
+def test_a_settlement_leaves_before_deliveries_are_built() -> None:
+    """Its sender can go on meanwhile; the order on each link stays."""
+    rig = Rig()
+    producer = rig.producer()
+    rig.consumer(credit=100)
+    host, _ = timed(rig)
+    carried: list[list[str]] = []
+    host.gateway.carry_out = lambda effects: carried.append([type(one).__name__ for one in effects])  # type: ignore[method-assign]
+    rig.step(rig.publish(producer, b"1"))
+    host.run(host._completed, rig.now_us)
+    assert carried == [["PublishDone"], ["Deliver"]]
+    carried.clear()
+    rig.step(rig.publish(producer, b"2"))
+    rig.step(rig.publish(producer, b"3"))
+    host.run(host._completed, rig.now_us)
+    assert carried == [["PublishDone", "PublishDone"], ["Deliver", "Deliver"]]
