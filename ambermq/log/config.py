@@ -36,8 +36,8 @@ class LogConfig:
     hot_large_bytes_max: int = 24 * _MIB
     """Memory for recently written bodies that are views of read buffers, until they are delivered."""
 
-    hot_bytes_max: int = 8 * _MIB
-    """Memory for recently written bodies, their overhead included."""
+    hot_bytes_max: int = 32 * _MIB
+    """Memory for bodies written in the last seconds, their overhead included."""
 
     cold_bytes_max: int = 16 * _MIB
     """Memory for batches that were read from segments, decompressed."""

@@ -29,6 +29,7 @@ from ambermq.log.read.body_cache import BodyCache
 from ambermq.log.read.body_reads import DAMAGED, ReadBatch, ReadWouldWait, damaged_at, read_batches
 from ambermq.log.read.tail_reader import TailReader
 from ambermq.log.storage.interface import File, Storage
+from ambermq.log.storage.malloc_trim import release_free_memory
 from ambermq.log.storage.worker_threads import Workers
 
 __all__ = ["DAMAGED", "BodyStore"]
@@ -219,6 +220,12 @@ class BodyStore:
             size = _UNKNOWN_BYTES if segment is None else segment.size
         batch_bytes_max = self._config.batch_bytes_max
         return TailReader(self._storage, path, segment, self._tables.get(path), first, end, size, batch_bytes_max)
+
+    def age(self) -> None:
+        """Drop hot bodies that were written some seconds ago. The caller calls it once a second."""
+        was_filled = bool(self._hot)
+        if was_filled and not self._hot.age():
+            release_free_memory()
 
     def forget(self, offsets: Sequence[int]) -> None:
         """Drop bodies that are not needed again from the hot cache."""

@@ -240,6 +240,7 @@ class VhostRunner:
             structlog.get_logger().warning("disk space not freed", vhost=self.name, reason=fault)
         self._log_index_faults()
         self.gateway.sources.end_expired(now_ms)
+        self.engine.log.bodies.age()
         self._check_room()
         self.run(self._completed, now_us)
 
@@ -327,7 +328,7 @@ class VhostRunner:
             if len(effects) > 1 and type(effects[0]) is PublishDone:
                 # A sender has its settlement before deliveries are built: it works on meanwhile.
                 if len(effects) > 2:
-                    settled = [one for one in effects if type(one) is PublishDone]
+                    settled: list[Effect] = [one for one in effects if type(one) is PublishDone]
                     effects = [one for one in effects if type(one) is not PublishDone]
                 else:
                     settled, effects = effects[:1], effects[1:]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ambermq.log.format.segment import segment_path
 from ambermq.log.format.sparse_positions import SPACING_BYTES, SparsePositions
-from ambermq.log.read.body_cache import RUNS_MAX, BodyCache
+from ambermq.log.read.body_cache import AGED_MAX, BODIES_MAX, RUNS_MAX, BodyCache
 from ambermq.log.read.body_reads import DAMAGED
 from tests.log.lives import DIRECTORY, Life, body_of
 from tests.log.simulated import SimulatedStorage
@@ -45,6 +45,39 @@ def test_the_hot_cache_holds_a_bounded_number_of_runs() -> None:
             hot.forget([offset])
     assert len(hot._runs) <= RUNS_MAX
     assert RUNS_MAX // 4 < len(hot) <= RUNS_MAX
+
+
+def test_the_hot_cache_holds_a_bounded_number_of_bodies() -> None:
+    """However much room their bytes leave; the newest stay."""
+    hot = BodyCache(1 << 30)
+    for offset in range(0, 2 * BODIES_MAX, 1000):
+        hot.add(offset, [b"body"] * 1000, body_bytes=4000)
+        assert len(hot) <= BODIES_MAX
+        assert hot.get(offset + 999) == b"body"
+    assert len(hot) > BODIES_MAX * 3 // 4
+
+
+def test_hot_bodies_leave_some_seconds_after_they_were_written() -> None:
+    """Each call drops what was written before the call before the last one, and a limited number of bodies."""
+    hot = BodyCache(1 << 30)
+    hot.add(0, [b"old"], body_bytes=3)
+    assert hot.age()
+    hot.add(1, [b"new"], body_bytes=3)
+    assert hot.age()
+    assert hot.get_run([0, 1]) == [b"old", b"new"]
+    assert hot.age()
+    assert (hot.get(0), hot.get(1)) == (None, b"new")
+    assert not hot.age()
+    assert (hot.size_bytes, len(hot)) == (0, 0)
+    assert not hot.age()
+    for offset in range(2, AGED_MAX + 5002, 1000):
+        hot.add(offset, [b"body"] * 1000, body_bytes=4000)
+    hot.age()
+    hot.age()
+    before = len(hot)
+    assert hot.age()
+    assert AGED_MAX <= before - len(hot) < AGED_MAX + 1000
+    assert not hot.age()
 
 
 @given(st.lists(st.integers(1, 3 * SPACING_BYTES), min_size=1, max_size=50))
