@@ -19,8 +19,8 @@ _ENTRY_OVERHEAD_BYTES: Final = 150
 BODIES_MAX: Final = 32_768
 """The bodies in the cache. A backlog of small messages is soon longer, and is read from the disk at little cost."""
 RUNS_MAX: Final = 4096
-AGED_MAX: Final = 20_000
-"""The old bodies that one call of `age` drops, and the rest of their run: 2 ms."""
+AGED_MAX: Final = 4000
+"""The old bodies that one call of `age` drops, and the rest of their run: 2 ms. A call of `add` drops some too."""
 _DROPPED_SHARE: Final = 64
 """Over the limit, one in this many runs is dropped in one step."""
 
@@ -47,6 +47,8 @@ class BodyCache:
         self._next_offset = first_offset + count
         self._runs.append(range(first_offset, self._next_offset))
         self.size_bytes += body_bytes + _ENTRY_OVERHEAD_BYTES * count
+        if self._runs[0].start < self._marks[0]:
+            self._drop_old(2 * count)
         while self.size_bytes > self._bytes_max or len(self._bodies) > BODIES_MAX or len(self._runs) > RUNS_MAX:
             self._drop_oldest()
 
@@ -62,14 +64,17 @@ class BodyCache:
 
         The caller calls it at an interval. A call drops at most about AGED_MAX bodies.
         """
-        (end, marked), runs, left = self._marks, self._runs, AGED_MAX
-        old: list[range] = []
+        self._drop_old(AGED_MAX)
+        self._marks = self._marks[1], self._next_offset
+        return bool(self._bodies)
+
+    def _drop_old(self, left: int) -> None:
+        """Drop about `left` of the bodies that were written before the call of `age` before the last one."""
+        end, runs, old = self._marks[0], self._runs, list[range]()
         while runs and left > 0 and runs[0].start < end:
             old.append(runs.popleft())
             left -= len(old[-1])
         self.forget(chain.from_iterable(old))
-        self._marks = marked, self._next_offset
-        return bool(self._bodies)
 
     def _drop_oldest(self) -> None:
         # A part of the runs at a time, so that a new message does not always evict an old one.

@@ -70,7 +70,7 @@ def test_hot_bodies_leave_some_seconds_after_they_were_written() -> None:
     assert not hot.age()
     assert (hot.size_bytes, len(hot)) == (0, 0)
     assert not hot.age()
-    for offset in range(2, AGED_MAX + 5002, 1000):
+    for offset in range(2, AGED_MAX + 2002, 1000):
         hot.add(offset, [b"body"] * 1000, body_bytes=4000)
     hot.age()
     hot.age()
@@ -78,6 +78,14 @@ def test_hot_bodies_leave_some_seconds_after_they_were_written() -> None:
     assert hot.age()
     assert AGED_MAX <= before - len(hot) < AGED_MAX + 1000
     assert not hot.age()
+    hot = BodyCache(1 << 30)
+    for offset in range(10):
+        hot.add(offset, [b"body"], body_bytes=4)
+    hot.age()
+    hot.add(10, [b"body"], body_bytes=4)
+    hot.age()
+    hot.add(11, [b"body"], body_bytes=4)
+    assert len(hot) == 10, "a write drops twice as many old bodies as it adds"
 
 
 @given(st.lists(st.integers(1, 3 * SPACING_BYTES), min_size=1, max_size=50))

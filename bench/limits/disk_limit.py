@@ -1,4 +1,4 @@
-"""`python -m bench.measures.disk_limit [DIRECTORY]`: what the disk itself allows for messages of some sizes.
+"""`python -m bench.limits.disk_limit [DIRECTORY]`: what the disk itself allows for messages of some sizes.
 
 A file is written ahead with zeros, as a segment of the log is. Then each write of so many messages is followed by
 fdatasync; the next write is made while the disk syncs. So this is the rate of a log that costs nothing but its bytes.

@@ -1,4 +1,4 @@
-"""`python -m bench.measures.schedule_model`: a model of settle time and load of the loop, by schedule and rate.
+"""`python -m bench.limits.schedule_model`: a model of settle time and load of the loop, by schedule and rate.
 
 The model has one loop, one disk and senders that send messages at random times, independent of each other. The costs
 are measured ones of this machine: of a wake-up, of a tick, of a message, of a sync's end. It shows what a schedule can
