@@ -384,7 +384,7 @@ class ConnectionGateway:
         producer_link = ProducerLink(self, link, self.gateway.limits, terms)
         self._producer_links[link] = producer_link
         self._register(link)
-        self.gateway.engine.submit(
+        self.gateway.lost_links.submit(
             AttachProducer(
                 producer_link,
                 terms.address,
@@ -425,7 +425,7 @@ class ConnectionGateway:
         consumer_link = ConsumerLink(self, link, terms)
         self._consumer_links[link] = consumer_link
         self._register(link)
-        self.gateway.engine.submit(
+        self.gateway.lost_links.submit(
             AttachConsumer(
                 consumer_link,
                 terms.address,

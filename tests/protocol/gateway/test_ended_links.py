@@ -1,16 +1,25 @@
 """Links whose queue or muxer goes are ended, each by its own id; no other link is looked at."""
 
 import sys
+from functools import partial
 from types import FrameType
+from typing import Any
 
 import pytest
 
 from ambermq.engine.commands import DeclareMuxer, DeleteMuxer
+from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import Deliver, ProducersEnded
 from ambermq.engine.model.muxer import MuxerKind
 from ambermq.protocol.amqp10.performatives.classes import Attach, Detach, Source, Target
+from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.gateway import lost_links
+from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
+from tests.engine.rig import Rig
+from tests.protocol.gateway.nodes.test_management_node import Managing, answers, request
 from tests.protocol.gateway.test_link_stealing import attach, heard, pair
+from tests.protocol.peers import Wire
+from tests.protocol.watching import Watching
 
 _QUEUE = Target(address="q")
 
@@ -139,3 +148,117 @@ def test_a_node_may_end_while_lost_producers_wait(monkeypatch: pytest.MonkeyPatc
     assert heard(other) == ["amqp:resource-deleted"]
     peer.settle()
     assert not peer.gateway.producers
+
+
+_DURABLE: dict[str, Any] = {"durable": 2, "expiry_policy": "never"}
+
+
+def lost(monkeypatch: pytest.MonkeyPatch, source: Source) -> tuple[Watching, Watching]:
+    """Return a peer with links that are detached one a turn, `source` last, and a connection of the same container."""
+    monkeypatch.setattr(lost_links, "LOST_PER_TURN", 1)
+    peer, again = pair()
+    for number in range(2):
+        attach(peer, f"r{number}", handle=number)
+    attach(peer, "sub", handle=2, source=source)
+    return peer, again
+
+
+def test_an_attach_overtakes_no_detachment_of_a_lost_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that connects again gets its subscription; what was not sent to the old link did not fail."""
+    source = Source(address="/topics/t", **_DURABLE)
+    peer, again = lost(monkeypatch, source)
+    peer.flow(5, handle=2)
+    rig = peer.rig
+    effects = rig.step(rig.publish(rig.producer("/topics/t"), b"\x00\x53\x77\xa1\x01x"))
+    peer.peer.lost()
+    peer.gateway.carry_out([effect for effect in effects + rig.completed() if type(effect) is Deliver])
+    attach(again, "sub", source=source)
+    assert heard(again) == []
+    (queue,) = [rig.loop.state.queues[one] for one in rig.loop.state.subscriptions]
+    assert (queue.consumers, queue.available) == (1, 1)
+    assert (queue.counters.failed, queue.counters.released) == (0, 1)
+
+
+@pytest.mark.parametrize("topic", ["u", None])
+def test_a_shared_subscription_is_free_after_its_connection_was_lost(
+    monkeypatch: pytest.MonkeyPatch, topic: str | None
+) -> None:
+    """Another topic, or its name alone: a link that waits for its detachment locks no subscription."""
+    shared = {**_DURABLE, "capabilities": (Symbol("shared"),)}
+    peer, again = lost(monkeypatch, Source(address="/topics/t", **shared))
+    peer.peer.lost()
+    said = attach(again, "sub", source=None if topic is None else Source(address=f"/topics/{topic}", **shared))
+    assert [each.error for each in said if isinstance(each, Detach)] == []
+    state = peer.rig.loop.state
+    (queue,) = state.subscriptions
+    assert state.subscriptions[queue].topic == (topic or "t")
+    assert state.queues[queue].consumers == 1
+
+
+def test_producers_of_a_lost_connection_leave_room_for_those_of_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit of producers counts none that a detachment waits for."""
+    monkeypatch.setattr(lost_links, "LOST_PER_TURN", 1)
+    one = Watching(Rig(config=EngineConfig(producers_max=3)), container="me")
+    two = Watching(one.rig, container="me", gateway=one.gateway)
+    for number in range(3):
+        attach(one, f"s{number}", sends=True, handle=number)
+    one.peer.lost()
+    names = [f"s{number}" for number in range(3)]
+    two.say(*[Attach(name=name, handle=at, role=False, target=_QUEUE) for at, name in enumerate(names)])
+    assert heard(two) == []
+    assert [one.link for one in two.rig.loop.state.producers.values()] == names
+
+
+def test_an_attach_may_wait_while_its_connection_is_lost_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its link is attached and detached, and nothing of either connection is left."""
+    peer, again = lost(monkeypatch, Source(address="q"))
+    peer.peer.lost()
+    attaches = [
+        Attach(name="r", handle=0, role=True, source=Source(address="q")),
+        Attach(name="s", handle=1, role=False, target=_QUEUE),
+    ]
+    again.peer.connection.receive(b"".join(map(Wire.frame, attaches)), 0)
+    again.peer.handle_events()
+    assert len(peer.gateway.lost_links.links) == 4
+    again.peer.release()
+    peer.settle()
+    state = peer.rig.loop.state
+    assert (len(state.consumers), len(state.producers)) == (0, 0)
+    assert (peer.gateway.consumers, peer.gateway.producers, peer.gateway.links) == ({}, {}, {})
+
+
+def test_a_request_overtakes_no_detachment_of_a_lost_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The subscription of a lost connection can be deleted as an unused one."""
+    monkeypatch.setattr(lost_links, "LOST_PER_TURN", 1)
+    managing = Managing()
+    peer = Watching(managing.rig, container="me", gateway=managing.gateway)
+    for number in range(3):
+        attach(peer, f"sub{number}", handle=number, source=Source(address="/topics/t", **_DURABLE))
+    peer.peer.lost()
+    asked = request("DELETE", type="org.ambermq.subscription", name="sub2")
+    assert managing.ask(asked) == []
+    while managing.gateway.lost_links.links:
+        managing.gateway.lost_links.detach()
+    (answer,) = answers(managing.give(b""))
+    assert answer.application_properties is not None
+    assert answer.application_properties["statusCode"] == 204
+    assert len(managing.rig.loop.state.subscriptions) == 2
+
+
+def test_a_lost_connection_is_freed_after_its_own_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The links of a connection that is lost later do not hold it back."""
+    monkeypatch.setattr(lost_links, "LOST_PER_TURN", 1)
+    one, two = pair("me", "you")
+    freed: list[ConnectionGateway] = []
+    for peer in (one, two):
+        for number in range(2):
+            attach(peer, f"r{number}", handle=number)
+    for peer in (one, two):
+        peer.peer.lost()
+        one.gateway.lost_links.then(partial(freed.append, peer.peer))
+    turns = []
+    while one.gateway.lost_links.links:
+        one.gateway.lost_links.detach()
+        turns.append(len(freed))
+    assert turns == [0, 1, 1, 1, 2]
+    assert freed == [one.peer, two.peer]

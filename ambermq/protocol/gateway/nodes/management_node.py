@@ -147,7 +147,7 @@ class ManagementNode:
     def _submit(self, command: Command | VhostCommand) -> None:
         gateway = self._peer.gateway
         if not isinstance(command, VhostCommand):
-            gateway.engine.submit(command)
+            gateway.lost_links.submit(command)
         elif gateway.vhosts is not None:
             gateway.vhosts.ask(gateway, command)
         else:

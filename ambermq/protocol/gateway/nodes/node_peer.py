@@ -5,10 +5,18 @@ Rule: a node uses nothing else of its connection. So this package does not impor
 
 from typing import Protocol
 
+from ambermq.engine.commands import Command
 from ambermq.protocol.gateway.links.link_peer import LinkGateway, LinkPeer
 from ambermq.protocol.management.vhosts import AnswerPort, VhostPort
 
-__all__ = ["NodeGateway", "NodePeer"]
+__all__ = ["CommandOrder", "NodeGateway", "NodePeer"]
+
+
+class CommandOrder(Protocol):
+    """The order of commands and of the detachments of lost links."""
+
+    def submit(self, command: Command) -> None:
+        """Submit a command after the detachments of the links that are lost."""
 
 
 class NodeGateway(LinkGateway, AnswerPort, Protocol):
@@ -17,6 +25,10 @@ class NodeGateway(LinkGateway, AnswerPort, Protocol):
     @property
     def vhosts(self) -> VhostPort | None:
         """The part of the server that carries out commands about virtual hosts; None without virtual hosts."""
+
+    @property
+    def lost_links(self) -> CommandOrder:
+        """The lost links, which no request overtakes."""
 
 
 class NodePeer(LinkPeer, Protocol):
