@@ -4,7 +4,7 @@ Rule 1. A promise waits for the end of its tick, a delivery for the record that 
 Rule 2. On a link no delivery overtakes another: it waits at least as long as the previous one.
 Rule 3. A message that was not published as durable waits for no sync.
 Rule 4. One sync may release the effects of many ticks. They leave in parts, each of the work of about one tick. While a
-        part is left, no later effect overtakes it.
+        part is left, no later effect overtakes it. A later effect that needs no sync leaves immediately after it.
 """
 
 from collections import deque
@@ -53,7 +53,7 @@ def _work_of(effect: Effect) -> int:
 class PendingEffects:
     """The effects that were decided and written, and wait for a sync."""
 
-    __slots__ = ("_demand", "is_late", "last_after", "queue", "volatile")
+    __slots__ = ("_demand", "_ready_queue", "is_late", "last_after", "queue", "volatile")
 
     def __init__(self, demand: Demand) -> None:
         self._demand = demand
@@ -62,7 +62,12 @@ class PendingEffects:
         self.is_late = False
         """Whether effects that may leave are still in the queue: the next part of a release."""
         self.queue: deque[Effect] = deque()
-        """The effects in the order in which they leave; their `after` never falls."""
+        """The effects in the order in which they leave; their `after` never falls. If it is empty, no effect waits."""
+        self._ready_queue: deque[Effect] = deque()
+        """The effects that came while a part was left and need no sync; `after` is the durable end at that time.
+
+        They leave after the effects of `queue` that were durable then, and before the others.
+        """
         self.volatile = VolatileRanges()
         """The messages of rule 3, by their offsets."""
 
@@ -76,8 +81,12 @@ class PendingEffects:
             # If the queue is empty, no earlier delivery of the link waits.
             if (after > durable_end or self.queue) and (type(effect) is Deliver or type(effect) is Drained):
                 after = self._delivery_after(effect, after, durable_end)
-            if after <= durable_end and not self.is_late:
-                ready.append(effect)
+            if after <= durable_end:
+                if self.is_late:
+                    effect.after = durable_end
+                    self._ready_queue.append(effect)
+                else:
+                    ready.append(effect)
             else:
                 self.last_after = effect.after = max(after, self.last_after)
                 self.queue.append(effect)
@@ -87,18 +96,25 @@ class PendingEffects:
         """Return the effects that a durable end releases, or the next part of them."""
         if self.volatile.ends:
             self.volatile.forget_below(durable_end)
-        queue = self.queue
-        if self.last_after <= durable_end and len(queue) <= _FEW:
+        queue, ready_queue = self.queue, self._ready_queue
+        if self.last_after <= durable_end and len(queue) <= _FEW and not ready_queue:
             # All effects leave: the usual case of a quiet log.
             ready: list[Effect] = list(queue)
             queue.clear()
             self.is_late = False
             return ready
         ready, work_left = [], _WORK_MAX
-        while queue and queue[0].after <= durable_end and work_left > 0:
-            ready.append(queue.popleft())
+        while queue and work_left > 0:
+            # Of two that are equal, the one in `queue` was durable when the other one came.
+            first = ready_queue if ready_queue and ready_queue[0].after < queue[0].after else queue
+            if first[0].after > durable_end:
+                break
+            ready.append(first.popleft())
             work_left -= _work_of(ready[-1])
-        self.is_late = bool(queue) and queue[0].after <= durable_end
+            if ready_queue and not queue:
+                queue += ready_queue
+                ready_queue.clear()
+        self.is_late = bool(queue) and (bool(ready_queue) or queue[0].after <= durable_end)
         return ready
 
     def _delivery_after(self, effect: Deliver | Drained, after: int, durable_end: int) -> int:
@@ -110,7 +126,6 @@ class PendingEffects:
         want = self._demand.wants.get(effect.consumer)
         if want is not None:
             after = max(after, want.after)
-            # While a part is left the delivery waits behind it, perhaps behind what is not durable: the next one too.
-            if after > durable_end or self.is_late:
+            if after > durable_end:
                 after = want.after = max(after, self.last_after)
         return after
