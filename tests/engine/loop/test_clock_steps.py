@@ -6,7 +6,7 @@ import pytest
 
 from ambermq.engine.compaction.plan import History, base_for
 from ambermq.engine.config import EngineConfig
-from ambermq.engine.loop.durable_loop import DurableLoop
+from ambermq.engine.loop.durable_loop import CLOCK_STEP_US, DurableLoop
 from ambermq.engine.loop.recovery import fold_log, recover
 from ambermq.engine.records.reader import events_of
 from ambermq.engine.snapshots.retention import prunable
@@ -118,6 +118,56 @@ def test_a_directory_frozen_in_the_future_is_freed_by_its_next_start() -> None:
     assert again.loop.clock_step.old_us > 85 * _YEAR_US
     third = again.next_life()
     assert third.loop.clock_step is None
+
+
+@pytest.mark.parametrize("back_us", [1, 4_000_000, CLOCK_STEP_US])
+def test_a_start_a_little_before_the_last_event_is_no_step_and_times_never_fall(back_us: int) -> None:
+    """Events keep the time of the last one until the clock has passed it, those of the start itself included."""
+    rig = Rig()
+    began_us = rig.now_us
+    rig.now_us += back_us
+    last_us = rig.now_us
+    producer = rig.producer("a")
+    rig.do(rig.publish(producer, b"before"))
+    again = rig.next_life()
+    assert (again.now_us, again.loop.clock_step, again.loop.log.manifest.clock_step) == (began_us, None, None)
+    again.do(again.publish(again.producer("b"), b"during"))
+    assert again.loop.state.time_us == last_us
+    again.now_us += back_us + 1
+    again.producer("c")
+    assert again.loop.state.time_us == last_us + 1
+    found = events(again)
+    times = [time_us for _, time_us in found]
+    assert times == sorted(times)
+    assert times.count(last_us) > 4
+    assert "ClockStepped" not in [name for name, _ in found]
+
+
+def test_a_start_further_before_the_last_event_is_a_step() -> None:
+    """By one microsecond; only after such an event a time is lower than the one before it."""
+    rig = Rig()
+    rig.now_us += CLOCK_STEP_US + 1
+    rig.producer("a")
+    again = rig.next_life()
+    again.producer("b")
+    found = events(again)
+    at = [name for name, _ in found].index("ClockStepped")
+    falls = [index for index in range(1, len(found)) if found[index][1] < found[index - 1][1]]
+    assert falls == [at]
+
+
+def test_a_repair_is_logged_without_a_fall_of_times() -> None:
+    """By a start a little before the last event, as any other event."""
+    rig = Rig()
+    rig.now_us += CLOCK_STEP_US
+    rig.producer("a")
+    end = rig.loop.log.log_end
+    rig.kill()
+    recovery = Recovery.open(rig.storage, DIRECTORY, COLD, 1_000_000)
+    state = fold_log(recovery)
+    loop = DurableLoop(recovery.log(InlineWorkers()), state, EngineConfig())
+    loop.start(1_000_000, [(end, end + 10)])
+    assert loop.state.time_us == rig.now_us
 
 
 @pytest.mark.parametrize(("later_us", "is_step"), [(29 * 86_400 * _SECOND, False), (31 * 86_400 * _SECOND, True)])
