@@ -5,6 +5,7 @@
 
 Rule 1. As in transfer_recogniser.py it may decline but never decides. A shape is learned from a frame that was decoded.
 Rule 2. Consecutive ids with the same tail are one range: a range means the same as its parts one by one.
+Rule 3. A range whose last id is before its first is declined, and ranges are not joined to such a one.
 """
 
 from struct import Struct
@@ -12,7 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from ambermq.protocol.amqp10.framing.transfer_recogniser import plain_list
 from ambermq.protocol.amqp10.performatives.classes import Accepted, DeliveryState, Modified, Released
-from ambermq.protocol.amqp10.serial_number import MASK
+from ambermq.protocol.amqp10.serial_number import HALF, MASK
 from ambermq.protocol.amqp10.types.decode import Buffer
 
 __all__ = ["DISPOSITION_CODE", "DispositionRecogniser", "PlainDisposition", "learn_disposition", "read_disposition"]
@@ -66,8 +67,13 @@ class DispositionRecogniser:
             if its_head != head or its_tail != tail or its_code != code:
                 break
             if first_id < 0:
+                if (its_last - its_first) & MASK >= HALF:
+                    break
                 first_id = its_first
-            elif its_first != (last_id + 1) & MASK or (its_last - first_id) & MASK <= (last_id - first_id) & MASK:
+            elif (
+                its_first != (last_id + 1) & MASK
+                or not (last_id - first_id) & MASK < (its_last - first_id) & MASK < HALF
+            ):
                 break
             last_id = its_last
             position += length

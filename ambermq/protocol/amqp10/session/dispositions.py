@@ -1,9 +1,12 @@
 """Dispositions that come in, of all links of one session (transport, 2.6.12), and the flows between them.
 
 Rule 1: dispositions that look like the last one are taken in runs, whole ranges of them as one.
-Rule 2: a delivery that is not held any more is left out, and so is an outcome that was reported already.
+Rule 2: a delivery that is not held any more is left out, and so is an outcome that was reported already. A range costs
+        what is held of it, whatever its length is.
 Rule 3: a receiver that grants credit message by message sends a flow between two dispositions. So a plain flow for an
         attached link is taken here too; the general path reads every other frame.
+Rule 4: ids are serial numbers (transport, 2.8.10). A range whose last id is before its first ends the session: taken as
+        a range around the circle it would settle every delivery that the session holds.
 
     size u32 | 02 00 channel u16 00 53 13 c0 | size u8 | count u8 | fields
              | the head of a plain flow      |
@@ -14,6 +17,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
+from ambermq.protocol.amqp10.errors import SessionFault
 from ambermq.protocol.amqp10.events import Disposed
 from ambermq.protocol.amqp10.framing.disposition_recogniser import (
     DispositionRecogniser,
@@ -24,9 +28,10 @@ from ambermq.protocol.amqp10.framing.disposition_recogniser import (
 from ambermq.protocol.amqp10.framing.frames import decode_frame_body
 from ambermq.protocol.amqp10.framing.transfer_recogniser import FLOW_CODE, read_flow_fields
 from ambermq.protocol.amqp10.performatives.classes import Accepted, Disposition, Modified, Rejected, Released
+from ambermq.protocol.amqp10.serial_number import HALF, MASK
 from ambermq.protocol.amqp10.session.link_registry import LinkRegistry
 from ambermq.protocol.amqp10.session.parent_session import ParentSession
-from ambermq.protocol.amqp10.spec import Role
+from ambermq.protocol.amqp10.spec import AmqpCondition, Role
 from ambermq.protocol.amqp10.types.decode import Buffer
 
 __all__ = ["Dispositions"]
@@ -54,7 +59,7 @@ class Dispositions:
     def receive_frame(self, data: Buffer, position: int, body: int, frame_end: int, end: int) -> int:
         """Process the disposition at `position` and the frames like it up to `end`; return the position after them.
 
-        Raises DecodeError.
+        Raises DecodeError, or SessionFault for a range whose last id is before its first.
         """
         plain = read_disposition(data, body, frame_end)
         if plain is None:
@@ -62,6 +67,8 @@ class Dispositions:
             assert type(performative) is Disposition
             self.receive(performative)
             return frame_end
+        if (plain.last_id - plain.first_id) & MASK >= HALF:
+            raise _reversed(plain.first_id, plain.last_id)
         self._take(plain.first_id, plain.last_id, plain)
         self._shape = learn_disposition(data, position, body, frame_end, plain)
         if self._shape is None:
@@ -71,9 +78,12 @@ class Dispositions:
         return self.take_alike(data, frame_end, end)
 
     def receive(self, disposition: Disposition) -> None:
-        """Process a disposition that the general decoder read."""
-        last = disposition.first if disposition.last is None else disposition.last
-        self._take(disposition.first, last, disposition)
+        """Process a disposition that the general decoder read. Raises SessionFault as `receive_frame` does."""
+        first = disposition.first
+        last = first if disposition.last is None else disposition.last
+        if (last - first) & MASK >= HALF:
+            raise _reversed(first, last)
+        self._take(first, last, disposition)
 
     def take_alike(self, data: Buffer, position: int, end: int) -> int:
         """Process whole dispositions like the last one, and plain flows; return the position after them."""
@@ -115,3 +125,8 @@ class Dispositions:
         # A settlement by the sender makes room for its transfers.
         if settled and not is_of_ours and session.windows.left <= 0:
             session.mark_dirty()
+
+
+def _reversed(first: int, last: int) -> SessionFault:
+    """Return the error for a range whose last id is before its first."""
+    return SessionFault(AmqpCondition.INVALID_FIELD, f"a disposition from {first} to {last}: last is before first")

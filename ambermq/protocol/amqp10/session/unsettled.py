@@ -2,7 +2,7 @@
 
 A ring is a sorted list of runs: consecutive delivery-ids of one link, with their tokens in one shared list.
 
-Rule 1. A range that a peer names costs what is held of it, not its length: 0 .. 2**32 - 1 is one walk.
+Rule 1. A range that a peer names costs what is held of it, not its length: half of all ids are one walk.
 Rule 2. To take the head of a run copies no tokens. Runs are bounded, so to take from their middle is cheap, too.
 Rule 3. A range goes forwards around the circle of ids, from first to last.
 Rule 4. The peer's outcome for a delivery is reported once. The delivery then moves to a ring of its own until it is
