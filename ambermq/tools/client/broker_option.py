@@ -6,6 +6,7 @@ Rule 2: a running broker writes its process id and URL as JSON to the lock file 
         a SIGKILL, so the process id is checked. The lock is not taken, since that would stop a starting broker.
 Rule 3: --vhost names a virtual host of the broker or of the directory. click's context has its value, so the functions
         here return the URL or the log of that virtual host, and no command passes the name on.
+Rule 4: --vhost and the URL of --url may not name different virtual hosts. --vhost goes before the URL of AMBERMQ_URL.
 """
 
 import os
@@ -17,6 +18,7 @@ from urllib.parse import urlsplit
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 from ambermq.log.manifest.manifest import MANIFEST_NAME
 from ambermq.log.manifest.vhost_directories import load_root
@@ -48,6 +50,8 @@ __all__ = [
 
 URL_VARIABLE = "AMBERMQ_URL"
 _VHOST_KEY = "ambermq.vhost"
+_IS_NAMED_KEY = "ambermq.is-vhost-named"
+"""Whether the command line has --vhost: its default value is a name, too."""
 DATA_VARIABLE = "AMBERMQ_DATA"
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -74,8 +78,9 @@ def data_option(command: _Command) -> _Command:
 
 
 def _vhost_option(command: _Command) -> _Command:
-    def store(context: click.Context, _option: click.Parameter, name: str) -> None:
+    def store(context: click.Context, option: click.Parameter, name: str) -> None:
         context.meta[_VHOST_KEY] = name
+        context.meta[_IS_NAMED_KEY] = context.get_parameter_source(option.name or "") is not ParameterSource.DEFAULT
 
     return click.option(
         "--vhost",
@@ -115,13 +120,13 @@ def broker_url(url: str | None, data: str | None) -> str:
     """Return the broker's URL from the options or the environment; raise UsageError or ToolError if there is none."""
     if url and data:
         raise click.UsageError("give --url or --data, not both")
+    is_option = bool(url)
     if not url and not data:
         url, data = os.environ.get(URL_VARIABLE), os.environ.get(DATA_VARIABLE)
         if url and data:
             raise click.UsageError(f"{URL_VARIABLE} and {DATA_VARIABLE} are both set: give --url or --data")
     if url:
-        BrokerUrl.parse(url)  # a path that names no virtual host is an error, with --vhost, too
-        return _with_vhost(url)
+        return _with_vhost(url, is_option=is_option)
     if data:
         return running_broker(vhost_directory(data), served=data).url
     raise click.UsageError(f"no broker named: give --url or --data, or set {URL_VARIABLE} or {DATA_VARIABLE}")
@@ -206,6 +211,15 @@ def write_holder(directory: str, pid: int, url: str) -> None:
     path.write_bytes(msgspec.json.encode(holder) + b"\n")
 
 
-def _with_vhost(url: str) -> str:
-    name = current_vhost()
-    return url if name == DEFAULT_VHOST else urlsplit(url)._replace(path=vhost_path(name)).geturl()
+def _with_vhost(url: str, *, is_option: bool) -> str:
+    """Return a URL with the virtual host of --vhost; `is_option` says whether the URL is that of --url.
+
+    Raises UsageError if the URL is invalid, or if both options name different virtual hosts.
+    """
+    in_url = BrokerUrl.parse(url).vhost
+    context, name = click.get_current_context(silent=True), current_vhost()
+    if context is None or not context.meta.get(_IS_NAMED_KEY) or name == (in_url or DEFAULT_VHOST):
+        return url
+    if in_url and is_option:
+        raise click.UsageError(f"--vhost names the virtual host {name!r}, and --url names {in_url!r}: give one of them")
+    return urlsplit(url)._replace(path=vhost_path(name)).geturl()

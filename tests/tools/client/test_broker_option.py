@@ -6,9 +6,11 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from ambermq.tools.client.broker_option import (
     broker_of_directory,
+    broker_options,
     broker_url,
     data_directory,
     running_broker,
@@ -42,6 +44,46 @@ def test_a_url_is_taken_as_it_is() -> None:
 def test_a_directory_names_the_broker_that_runs_on_it(tmp_path: Path) -> None:
     """--data finds the URL in the lock file."""
     assert broker_url(None, held(tmp_path, pid=os.getpid())) == "amqp://held:1"
+
+
+@click.command()
+@broker_options
+def _show(url: str | None, data: str | None) -> None:
+    click.echo(broker_url(url, data))
+
+
+@pytest.mark.parametrize(
+    ("path", "options", "expected"),
+    [
+        ("", [], ""),
+        ("/", [], "/"),
+        ("/vhost:a", [], "/vhost:a"),
+        ("", ["--vhost", "a"], "/vhost:a"),
+        ("/vhost:a%20b", ["--vhost", "a b"], "/vhost:a%20b"),
+        ("", ["--vhost", "default"], ""),
+        ("/vhost:default", ["--vhost", "default"], "/vhost:default"),
+    ],
+)
+def test_a_virtual_host_is_named_by_the_url_or_by_its_option(path: str, options: list[str], expected: str) -> None:
+    """Or by both, if the names are equal; the default of the option names none."""
+    told = CliRunner().invoke(_show, ["--url", URL + path, *options])
+    assert (told.exit_code, told.output) == (0, f"{URL}{expected}\n")
+
+
+@pytest.mark.parametrize("name", ["b", "default"])
+def test_different_virtual_hosts_in_both_options_are_a_wrong_command_line(name: str) -> None:
+    """Neither is preferred: the message has both names, and no password."""
+    told = CliRunner().invoke(_show, ["--url", "amqp://me:secret@host/vhost:a", "--vhost", name])
+    assert told.exit_code == 2
+    assert f"--vhost names the virtual host '{name}', and --url names 'a': give one of them" in told.output
+    assert "secret" not in told.output
+
+
+@pytest.mark.parametrize("name", ["b", "default"])
+def test_the_option_of_a_virtual_host_beats_the_url_of_the_environment(name: str) -> None:
+    """As any option; with the default one, too."""
+    told = CliRunner().invoke(_show, ["--vhost", name], env={"AMBERMQ_URL": f"{URL}/vhost:a"})
+    assert told.output == f"{URL}/vhost:{name}\n"
 
 
 def test_both_flags_are_a_wrong_command_line() -> None:
