@@ -20,6 +20,7 @@ Rule 4. The caller defines the keys of `touches` by the function that reads them
 table; an index of version 1 is rebuilt.
 """
 
+import errno
 import os
 from collections.abc import Generator, Iterator
 from contextlib import suppress
@@ -94,6 +95,9 @@ def _build_steps(
         raise DamageError(segment.path, file.size(), f"{segment.size} bytes", f"{file.size()}")
     if check_index(target, segment, header) is None:
         return
+    if Path(target).is_dir():
+        # No index can replace it, so none is built.
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
     yield
     temporary = target + ".new"
     _remove(temporary)
@@ -142,7 +146,10 @@ def _identity(segment: Segment, header: SegmentHeader) -> tuple[bytes, int, int,
 
 
 def check_index(path: str, segment: Segment, header: SegmentHeader) -> Mismatch | None:
-    """Return why the index at `path` does not fit the segment (missing, cut, damaged or stale), or None if it fits."""
+    """Return why the index at `path` does not fit the segment, or None if it fits.
+
+    It may be missing, cut, damaged or stale, or a directory.
+    """
     try:
         with Path(path).open("rb") as file:
             size_bytes = os.fstat(file.fileno()).st_size - _TRAILER_BYTES
@@ -153,6 +160,8 @@ def check_index(path: str, segment: Segment, header: SegmentHeader) -> Mismatch 
             trailer = file.read(_TRAILER_BYTES)
     except FileNotFoundError:
         return Mismatch("an index", "no file")
+    except IsADirectoryError:
+        return Mismatch("an index", "a directory")
     if len(trailer) < _TRAILER_BYTES or trailer[60:] != _CRC.pack(crc32c(trailer[:60])):
         return Mismatch("a valid trailer in the last 64 bytes of the index", "other bytes")
     *identity, trailer_bytes, trailer_crc = _TRAILER.unpack_from(trailer)

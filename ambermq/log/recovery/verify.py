@@ -23,6 +23,7 @@ from ambermq.log.manifest.manifest import (
     SealedSegment,
     Snapshot,
     load,
+    manifest_path,
     named_files,
     segments_path,
     snapshot_path,
@@ -95,6 +96,8 @@ def verify(
             _Check(reader, report, progress).run(directory, check_snapshot)
     except (PermissionError, ChecksumError):
         raise
+    except IsADirectoryError as error:
+        report.damage = DamageError(error.filename or manifest_path(directory), 0, "a file", "a directory")
     except (LogError, OSError) as error:
         report.damage = error if isinstance(error, LogError) else LogError(str(error))
     return report

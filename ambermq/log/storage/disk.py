@@ -5,6 +5,7 @@ import fcntl
 import mmap
 import os
 import shutil
+import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -204,7 +205,12 @@ class DiskStorage:
             except OSError as error:
                 if error.errno != errno.EINVAL:  # EINVAL: this file system has no O_DIRECT
                     raise
-        return DiskFile(os.open(path, flags, 0o644))
+        fd = os.open(path, flags, 0o644)
+        if not create and stat.S_ISDIR(os.fstat(fd).st_mode):
+            # A read would fail with an error that names no path.
+            os.close(fd)
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        return DiskFile(fd)
 
     def rename(self, source: str, target: str) -> None:
         """See Storage."""

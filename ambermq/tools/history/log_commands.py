@@ -194,11 +194,10 @@ def _report_values(report: Report) -> dict[str, Any]:
 
 def _damaged(damage: LogError) -> ToolError:
     if isinstance(damage, DamageError):
-        return ToolError(
-            str(damage),
-            advice="stop the broker and run `ambermq log repair --dry-run`",
-            code=ExitCode.DAMAGED,
-        )
+        advice = "stop the broker and run `ambermq log repair --dry-run`"
+        if damage.file.endswith(".index"):
+            advice = "move it away: the log is whole without it, and the broker builds it again at its next start"
+        return ToolError(str(damage), advice=advice, code=ExitCode.DAMAGED)
     return ToolError(str(damage), code=ExitCode.DAMAGED)
 
 

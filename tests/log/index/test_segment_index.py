@@ -159,6 +159,20 @@ def test_an_index_that_fits_is_left_alone(segment: Segment) -> None:
     assert Path(path_of_index(segment)).stat().st_ino == before.st_ino
 
 
+def test_a_directory_in_the_place_of_an_index_stays(segment: Segment) -> None:
+    """It is no index, and the build ends before its first step: no index could replace it."""
+    path = Path(path_of_index(segment))
+    path.mkdir()
+    mismatch = check_index(str(path), segment, header_of(segment))
+    assert mismatch is not None
+    assert mismatch.found == "a directory"
+    builder = IndexBuilder(DiskStorage().open(segment.path), segment, batch_bytes_max=CONFIG.batch_bytes_max)
+    with pytest.raises(IsADirectoryError, match=path.name):
+        builder.step()
+    assert [one.name for one in path.parent.glob(f"{path.name}*")] == [path.name]
+    assert Index.open(str(path), segment, header_of(segment)) is None
+
+
 def test_a_damaged_segment_gets_no_index(segment: Segment) -> None:
     """What does not read as it was written is not indexed."""
     with Path(segment.path).open("rb+") as file:

@@ -154,6 +154,20 @@ def test_an_index_is_held_against_its_segment(closed: Path) -> None:
     assert damage_found(closed)[0] == path_of_index(segment)
 
 
+@pytest.mark.parametrize("what", ["index", "segment", "manifest"])
+def test_a_directory_in_the_place_of_a_file_is_reported(closed: Path, what: str) -> None:
+    """With the path of the directory."""
+    manifest = load(DiskStorage(), str(closed))
+    assert manifest is not None
+    segment = manifest.sealed[0].at(str(closed))
+    path = {"index": path_of_index(segment), "segment": segment.path, "manifest": manifest_path(str(closed))}[what]
+    Path(path).unlink(missing_ok=True)
+    Path(path).mkdir()
+    damage = verify(str(closed), config=CONFIG).damage
+    assert isinstance(damage, DamageError)
+    assert (damage.file, damage.found) == (path, "a directory")
+
+
 def test_what_a_broker_has_made_meanwhile_is_not_unknown(closed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that was named and made since the manifest was opened is one of the log's."""
     storage = DiskStorage()

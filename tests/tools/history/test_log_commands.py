@@ -153,6 +153,26 @@ def test_a_damaged_body_is_found_though_the_log_opens(run: Run, stopped: Path) -
     assert run("log", "repair", "--data", stopped).stdout == "nothing to repair: the log opens\n"
 
 
+def test_a_directory_in_the_place_of_an_index_is_one_line_with_advice(run: Run, stopped: Path) -> None:
+    """verify exits 5. A repair has nothing to do, so the advice is another one than for a segment."""
+    broker = ChildBroker(stopped)
+    broker.start()
+    assert broker.stop() == ExitCode.OK
+    segment = min((stopped / "segments").glob("*.log"))
+    index = segment.with_suffix(".index")
+    index.unlink(missing_ok=True)
+    index.mkdir()
+    result = run("log", "verify", "--data", stopped)
+    assert result.exit_code == ExitCode.DAMAGED
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(
+        f"error: {index} is damaged at position 0: expected an index, found a directory; move it away"
+    )
+    assert run("log", "repair", "--data", stopped).stdout == "nothing to repair: the log opens\n"
+    index.rmdir()
+    assert run("log", "verify", "--data", stopped).exit_code == ExitCode.OK
+
+
 def test_a_fault_of_a_checksum_is_no_damage(run: Run, stopped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the two implementations disagree, verify exits 1: a script that repairs after exit 5 would find nothing."""
     monkeypatch.setattr(checksum_pair, "_second", lambda: lambda _buffer, crc: crc ^ 1)
