@@ -24,7 +24,8 @@ from ambermq.log.errors import DamageError, LogError
 from ambermq.log.format.batch import KEPT
 from ambermq.log.format.checksum import crc32c
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, SegmentHeader, segment_path
-from ambermq.log.manifest.manifest import Manifest, SealedSegment, replace_segments, reserve_file_id, segments_path
+from ambermq.log.manifest.manifest import Manifest, SealedSegment, reserve_file_id, segments_path
+from ambermq.log.manifest.segment_replacement import replace_segments
 from ambermq.log.segments.segment_reader import SegmentReader, walk_whole
 from ambermq.log.storage.interface import File, Storage
 

@@ -7,7 +7,8 @@ deleted; only files on the list `removed` are deleted.
 Rule 2. A manifest is never changed in place: a temporary file is written and synced, then renamed over it, then the
 directory is synced. A manifest that a reader has locked keeps a second name, `MANIFEST.<generation>`
 (generation_pins.py).
-Rule 3. An edit is a pure function Manifest -> Manifest. `commit` applies it to the generation on the disk.
+Rule 3. An edit is a pure function Manifest -> Manifest. `commit` applies it to the generation on the disk. Those that
+put other segments in the place of old ones are in segment_replacement.py.
 Rule 4. A damaged manifest is refused. There is no fallback to an older one: that would silently lose newer segments.
 Rule 5. `durable_end` is a lower bound: everything below it was synced before the edit. A bad batch there is damage,
 never a tail. So an edit that seals a segment is committed only after the last sync of that segment.
@@ -21,7 +22,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ambermq.log.errors import DamageError, LogError, LogFailed
+from ambermq.log.errors import DamageError, LogFailed
 from ambermq.log.format.crc_document import json_with_crc_line, read_document
 from ambermq.log.format.segment import Segment, segment_path
 from ambermq.log.format.time_range import TimeRange
@@ -50,10 +51,9 @@ __all__ = [
     "name_snapshot",
     "name_spare",
     "named_files",
+    "next_generation",
     "note_clock_step",
     "note_end",
-    "replace_all_segments",
-    "replace_segments",
     "reserve_file_id",
     "roll",
     "segments_path",
@@ -322,7 +322,7 @@ def named_files(manifest: Manifest) -> frozenset[int]:
 def name_spare(manifest: Manifest) -> Manifest:
     """Return the manifest with the next file id as the spare. The file exists already or is made before its use."""
     assert manifest.spare is None
-    return _next(manifest, spare=manifest.next_file_id, next_file_id=manifest.next_file_id + 1)
+    return next_generation(manifest, spare=manifest.next_file_id, next_file_id=manifest.next_file_id + 1)
 
 
 def roll(manifest: Manifest, *, base_offset: int, size: int, times: TimeRange | None = None) -> Manifest:
@@ -336,7 +336,7 @@ def roll(manifest: Manifest, *, base_offset: int, size: int, times: TimeRange | 
     assert active is not None
     assert spare is not None
     sealed = SealedSegment(active.file_id, active.base_offset, base_offset, size, times)
-    return _next(
+    return next_generation(
         manifest,
         sealed=(*manifest.sealed, sealed),
         active=ActiveSegment(spare, base_offset),
@@ -364,7 +364,7 @@ def begin_epoch(
     old = [manifest.active.file_id] if manifest.active else []
     if manifest.spare is not None:
         old.append(manifest.spare)
-    return _next(
+    return next_generation(
         manifest,
         epoch=manifest.epoch + 1,
         next_file_id=max(manifest.next_file_id, file_id + 1),
@@ -377,33 +377,9 @@ def begin_epoch(
     )
 
 
-def replace_all_segments(
-    manifest: Manifest,
-    *,
-    sealed: tuple[SealedSegment, ...],
-    next_file_id: int,
-    durable_end: int,
-    start_offset: int,
-    removed: tuple[int, ...],
-    lost: tuple[LostRange, ...],
-) -> Manifest:
-    """Return the manifest with every segment replaced and none active, so that the next recovery makes one."""
-    return _next(
-        manifest,
-        sealed=sealed,
-        active=None,
-        spare=None,
-        next_file_id=next_file_id,
-        durable_end=durable_end,
-        start_offset=start_offset,
-        removed=(*manifest.removed, *removed),
-        lost=(*manifest.lost, *lost),
-    )
-
-
 def forget_removed(manifest: Manifest, file_ids: frozenset[int]) -> Manifest:
     """Return the manifest without `file_ids`, whose files are deleted, on the list `removed`."""
-    return _next(manifest, removed=tuple(one for one in manifest.removed if one not in file_ids))
+    return next_generation(manifest, removed=tuple(one for one in manifest.removed if one not in file_ids))
 
 
 def reserve_file_id(manifest: Manifest) -> Manifest:
@@ -412,14 +388,14 @@ def reserve_file_id(manifest: Manifest) -> Manifest:
     If the process ends before it names the file, the file is deleted.
     """
     file_id = manifest.next_file_id
-    return _next(manifest, next_file_id=file_id + 1, removed=(*manifest.removed, file_id))
+    return next_generation(manifest, next_file_id=file_id + 1, removed=(*manifest.removed, file_id))
 
 
 def name_snapshot(manifest: Manifest, snapshot: Snapshot) -> Manifest:
     """Return the manifest with a new snapshot. Its file and its end must be durable, and its file id reserved."""
     assert snapshot.file_id in manifest.removed
     assert all(snapshot.name != one.name for one in manifest.snapshots)
-    return _next(
+    return next_generation(
         manifest,
         removed=tuple(one for one in manifest.removed if one != snapshot.file_id),
         snapshots=tuple(sorted((*manifest.snapshots, snapshot), key=lambda one: (one.end, one.file_id))),
@@ -430,81 +406,28 @@ def name_snapshot(manifest: Manifest, snapshot: Snapshot) -> Manifest:
 def forget_snapshots(manifest: Manifest, file_ids: frozenset[int]) -> Manifest:
     """Return the manifest without the snapshots of these file ids; their files may be deleted. Ignores other ids."""
     file_ids_removed = tuple(one.file_id for one in manifest.snapshots if one.file_id in file_ids)
-    return _next(
+    return next_generation(
         manifest,
         removed=manifest.removed + file_ids_removed,
         snapshots=tuple(one for one in manifest.snapshots if one.file_id not in file_ids),
     )
 
 
-def replace_segments(
-    manifest: Manifest,
-    *,
-    inputs: frozenset[int],
-    added: tuple[SealedSegment, ...],
-    horizon: Horizon,
-    archive: tuple[str, ...] = (),
-) -> Manifest:
-    """Return the manifest with `added` segments, under reserved ids, in place of `inputs`; history begins at `horizon`.
-
-    Snapshots before the horizon are removed, because the messages that were live in them are not kept. Raises LogError
-    if an input or the snapshot at the horizon is missing, or if history begins later already.
-    """
-    _check_compaction(manifest, inputs, added, horizon)
-    ids = {one.file_id for one in added}
-    old = tuple(one.file_id for one in manifest.snapshots if one.end < horizon.offset)
-    kept = (one for one in manifest.sealed if one.file_id not in inputs)
-    return _next(
-        manifest,
-        sealed=tuple(sorted((*kept, *added), key=lambda one: one.base_offset)),
-        snapshots=tuple(one for one in manifest.snapshots if one.file_id not in old),
-        removed=(*(one for one in manifest.removed if one not in ids), *sorted(inputs), *old),
-        horizon=horizon,
-        archive=(*manifest.archive, *(one for one in archive if one not in manifest.archive)),
-    )
-
-
-def _check_compaction(
-    manifest: Manifest, inputs: frozenset[int], added: tuple[SealedSegment, ...], horizon: Horizon
-) -> None:
-    """Raise LogError unless `added` cover exactly the offsets of `inputs`, all below a valid horizon."""
-    replaced = [one for one in manifest.sealed if one.file_id in inputs]
-    if len(replaced) < len(inputs):
-        raise LogError(f"{len(inputs) - len(replaced)} of {len(inputs)} segments are missing: another compaction ran")
-    if all(one.end != horizon.offset for one in manifest.snapshots):
-        raise LogError(f"expected a snapshot at the new horizon {horizon.offset}, found none: it was deleted")
-    if manifest.horizon is not None and manifest.horizon.offset > horizon.offset:
-        raise LogError(f"the new horizon {horizon.offset} is below the current one {manifest.horizon.offset}")
-    if any(one.next_offset > horizon.offset for one in replaced):
-        raise LogError(f"a segment to be replaced reaches beyond the horizon {horizon.offset}")
-    # A segment that holds only marks has an empty range. It is replaced with the segment that ends or begins there.
-    rest = sorted(replaced, key=lambda one: (-one.base_offset, -one.next_offset))
-    for new in sorted(added, key=lambda one: (one.base_offset, one.next_offset)):
-        at = new.base_offset
-        while rest and rest[-1].base_offset == at and rest[-1].next_offset <= new.next_offset:
-            at = rest.pop().next_offset
-        if at != new.next_offset:
-            raise LogError(
-                f"a new segment [{new.base_offset}, {new.next_offset}) does not cover the offsets that it replaces"
-            )
-    if rest:
-        raise LogError(f"no new segment covers {len(rest)} of the replaced segments")
-
-
 def note_clock_step(manifest: Manifest, *, offset: int, time_us: int) -> Manifest:
     """Return the manifest with a step of the clock, which is the newest."""
-    return _next(manifest, clock_step=ClockStep(offset, time_us))
+    return next_generation(manifest, clock_step=ClockStep(offset, time_us))
 
 
 def note_end(manifest: Manifest, *, end: int) -> Manifest:
     """Return the manifest of a log that was closed at `end`, with everything below it durable."""
-    return _next(manifest, durable_end=max(manifest.durable_end, end))
+    return next_generation(manifest, durable_end=max(manifest.durable_end, end))
 
 
 def forget_lost(manifest: Manifest) -> Manifest:
     """Return the manifest without lost ranges: the log itself records them now."""
-    return _next(manifest, lost=())
+    return next_generation(manifest, lost=())
 
 
-def _next(manifest: Manifest, **changes: Any) -> Manifest:
+def next_generation(manifest: Manifest, **changes: Any) -> Manifest:
+    """Return the manifest with changed fields, as the next generation; every edit ends with this call."""
     return replace(manifest, generation=manifest.generation + 1, **changes)

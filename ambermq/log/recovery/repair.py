@@ -27,6 +27,7 @@ from ambermq.log.manifest.manifest import (
     segments_path,
     snapshots_path,
 )
+from ambermq.log.manifest.segment_replacement import replace_all_segments
 from ambermq.log.recovery.recovery import free_file_id, lock_path
 from ambermq.log.recovery.salvage import Claim, Salvage, Salvages, claims_of, headers_of, rebuild_manifest, salvage
 from ambermq.log.segments.batch_copy import copy_batch
@@ -202,7 +203,7 @@ def _new_manifest(
     old, found = repair.manifest, repair.salvages
     named = {one.claim.file_id for one in found.segments}
     unused = () if old.spare is None or old.spare in named else (old.spare,)
-    return manifests.replace_all_segments(
+    return replace_all_segments(
         old,
         sealed=sealed,
         next_file_id=next_file_id,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from ambermq.log.errors import DamageError, ForeignError, LogError, LogFailed
+from ambermq.log.errors import DamageError, ForeignError, LogFailed
 from ambermq.log.format.time_range import TimeRange
 from ambermq.log.manifest.manifest import (
     ActiveSegment,
@@ -30,7 +30,6 @@ from ambermq.log.manifest.manifest import (
     name_snapshot,
     name_spare,
     named_files,
-    replace_segments,
     reserve_file_id,
     roll,
     store,
@@ -163,33 +162,6 @@ def test_a_snapshot_is_named_in_order_and_forgotten_by_id() -> None:
     assert named_files(named) == {1, 2}
     forgotten = forget_snapshots(named, frozenset({2, 77}))
     assert (forgotten.snapshots, forgotten.removed) == ((later,), (2,))
-
-
-@pytest.mark.parametrize(
-    ("inputs", "new"),
-    [
-        ((1, 2, 3, 4, 5), ((0, 20),)),
-        ((1, 2, 3), ((0, 10),)),
-        ((4, 5), ((10, 20),)),
-        ((1, 2, 3, 4, 5), ((0, 10), (10, 20))),
-        ((2, 3), ((10, 10),)),
-        ((1, 2, 3, 4, 5), ((0, 10), (10, 10), (10, 20))),
-    ],
-)
-def test_a_segment_of_no_offsets_is_compacted_with_its_neighbours(
-    inputs: tuple[int, ...], new: tuple[tuple[int, int], ...]
-) -> None:
-    """Logs may hold some, of marks alone, that lie between others, at the same offset."""
-    spans = ((0, 10), (10, 10), (10, 10), (10, 20), (20, 20))
-    sealed = tuple(SealedSegment(number, *span, 4160) for number, span in enumerate(spans, 1))
-    snapshots = (Snapshot(6, "base", 20, 0, 0, 9, False),)
-    manifest = replace(create(bytes(16)), sealed=sealed, snapshots=snapshots, next_file_id=20)
-    added = tuple(SealedSegment(number, *span, 4096) for number, span in enumerate(new, 10))
-    after = replace_segments(manifest, inputs=frozenset(inputs), added=added, horizon=Horizon(20, 0))
-    assert {one for one in after.sealed if one.file_id >= 10} == set(added)
-    assert after.removed == inputs
-    with pytest.raises(LogError, match="no new segment covers"):
-        replace_segments(manifest, inputs=frozenset(inputs), added=(), horizon=Horizon(20, 0))
 
 
 def test_lost_offsets_are_told_until_they_are_taken() -> None:
