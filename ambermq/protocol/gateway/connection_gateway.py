@@ -1,12 +1,13 @@
-"""One connection in front of the engine: its links, and their producers and consumers.
+"""One connection in front of the engine: its events become commands, and the engine's answers become frames.
 
 Rule 1. A link is answered after the engine's answer: the reply to an attach waits for the log, like any other promise.
+Rule 2. What concerns the attached links as a whole, and their end, is in connection_links.py.
 """
 
 from collections.abc import Callable
 from typing import assert_never, final
 
-from ambermq.engine.commands import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer
+from ambermq.engine.commands import AttachConsumer, AttachProducer, DetachProducer
 from ambermq.engine.effects import Answered, ConsumerReady, ProducerReady, RefusedCommand
 from ambermq.protocol.amqp10.connection.connection import Connection
 from ambermq.protocol.amqp10.endpoints import LinkEndpoint, SessionEndpoint
@@ -29,6 +30,7 @@ from ambermq.protocol.amqp10.performatives.classes import Attach, Coordinator, E
 from ambermq.protocol.amqp10.spec import AmqpCondition, LinkCondition
 from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.gateway.broker_nodes import BrokerNodes
+from ambermq.protocol.gateway.connection_links import ConnectionLinks, message_bytes
 from ambermq.protocol.gateway.container_ids import CLOSED_FOR_ANOTHER, closes_existing
 from ambermq.protocol.gateway.gateway import Gateway
 from ambermq.protocol.gateway.identity import Identity
@@ -53,8 +55,8 @@ class ConnectionGateway:
     """The gateway's side of one connection."""
 
     __slots__ = (
-        *("_authenticate", "_consumer_links", "_detached_nodes", "_is_counted", "_is_transaction_refused", "_nodes"),
-        *("_producer_links", "_publisher", "_sources", "connection", "container", "gateway", "identity", "is_paused"),
+        *("_authenticate", "_detached_nodes", "_is_counted", "_is_transaction_refused", "_links", "_nodes"),
+        *("_publisher", "connection", "container", "gateway", "identity", "is_paused"),
     )
 
     def __init__(self, gateway: Gateway, connection: Connection, authenticate: Authenticator) -> None:
@@ -67,10 +69,8 @@ class ConnectionGateway:
         self._authenticate = authenticate
         self._is_counted = False
         """Whether the connection is counted for its user."""
-        self._producer_links: dict[LinkEndpoint, ProducerLink] = {}
-        self._consumer_links: dict[LinkEndpoint, ConsumerLink] = {}
-        self._sources: dict[LinkEndpoint, Source] = {}
         self._detached_nodes = DetachedNodes(self)
+        self._links = ConnectionLinks(gateway, self._detached_nodes)
         self._nodes = BrokerNodes(self)
         self._is_transaction_refused = False
         """Whether the log has a warning that this client asked for a transaction."""
@@ -89,7 +89,7 @@ class ConnectionGateway:
                     case Disposed():
                         self._disposed(event)
                     case CreditChanged():
-                        consumer_link = self._consumer_links.get(event.link)
+                        consumer_link = self._links.consumers.get(event.link)
                         if consumer_link is not None:
                             consumer_link.top_up()
                         else:
@@ -116,16 +116,12 @@ class ConnectionGateway:
     def pause(self) -> None:
         """Stop deliveries, because the peer does not read them."""
         self.is_paused = True
-        for consumer_link in self._consumer_links.values():
-            self.gateway.engine.set_credit(consumer_link.consumer, 0)
+        self._links.pause()
 
     def resume(self) -> None:
         """Resume deliveries."""
         self.is_paused = False
-        for consumer_link in self._consumer_links.values():
-            consumer_link.top_up()
-        for source in self._sources.values():
-            self.gateway.sources.wake(source)
+        self._links.resume()
 
     def set_room_low(self, *, is_low: bool) -> None:
         """Close the sessions to transfers while little disk space is left, or open them again.
@@ -139,42 +135,28 @@ class ConnectionGateway:
             elif not self._nodes.has_request_link(session):
                 session.pause()
         if not is_low:
-            for producer_link in self._producer_links.values():
-                producer_link.top_up()
+            self._links.top_up_producers()
 
     def tell_blocked(self, reason: str) -> None:
         """Report to the producers of this connection why they are held back; an empty reason says that this is over."""
-        for producer_link in self._producer_links.values():
+        for producer_link in self._links.producers.values():
             producer_link.tell_blocked(reason)
 
     def surveyed_bytes(self) -> int:
         """Return the memory of what waits for the peer: deliveries in backlogs, answers, requests."""
-        backlogs = sum(consumer_link.backlog_bytes for consumer_link in self._consumer_links.values())
-        return backlogs + self._nodes.surveyed_bytes()
+        return self._links.backlog_bytes() + self._nodes.surveyed_bytes()
 
     def relieve(self, session: SessionEndpoint) -> None:
         """Serve the links that waited for room in a session, if it is no longer full."""
         if not session.is_awaited or session.is_full:
             return
         session.is_awaited = False
-        for consumer_link in self._consumer_links.values():
-            if consumer_link.link.session is session and consumer_link.is_starved:
-                consumer_link.top_up()
-        for source in self._sources.values():
-            if source.link.session is session:
-                self.gateway.sources.wake(source)
+        self._links.relieve(session)
         self._nodes.relieve(session)
 
     def lost(self) -> None:
         """Detach everything of this connection from the engine; very many links in turns (lost_links.py)."""
-        for links in (self._producer_links, self._consumer_links):
-            for link in links:
-                self._unregister(link)
-        self.gateway.lost_links.add(self._producer_links.values(), self._consumer_links.values())
-        for link, source in self._sources.items():
-            self._unregister(link)
-            self.gateway.sources.forget(source)
-        self._producer_links, self._consumer_links, self._sources = {}, {}, {}
+        self._links.lost()
         self._detached_nodes.end()
         self._nodes.forget()
         if self._publisher is not None:
@@ -229,10 +211,10 @@ class ConnectionGateway:
     def consumer_ready(self, consumer_link: ConsumerLink, ready: ConsumerReady) -> None:
         """Answer a consumer's attach."""
         if not consumer_link.is_open:
-            self._detach_consumer(ready.consumer, is_closed=consumer_link.is_closed)
+            self._links.detach_consumer(ready.consumer, is_closed=consumer_link.is_closed)
             return
         consumer_link.consumer = ready.consumer
-        consumer_link.message_bytes = self._message_bytes(ready.consumer)
+        consumer_link.message_bytes = message_bytes(self.gateway.engine.state, ready.consumer)
         consumer_link.accept(ready)
         consumer_link.top_up()
 
@@ -245,16 +227,12 @@ class ConnectionGateway:
 
     def consumer_ended(self, consumer_link: ConsumerLink, error: Error) -> None:
         """End a consumer whose queue was deleted."""
-        consumer_link.is_open = False
-        self._consumer_links.pop(consumer_link.link, None)
-        self._unregister(consumer_link.link)
+        self._links.remove(consumer_link.link)
         self._end(consumer_link.link, error)
 
     def producer_ended(self, producer_link: ProducerLink, error: Error) -> None:
         """End a producer whose queue or muxer was deleted."""
-        producer_link.is_open = False
-        del self._producer_links[producer_link.link]
-        self._unregister(producer_link.link)
+        self._links.remove(producer_link.link)
         producer_link.link.detach(closed=True, error=error)
 
     def producer_failed(self, producer_link: ProducerLink, error: Error) -> None:
@@ -264,9 +242,7 @@ class ConnectionGateway:
 
     def source_ended(self, source: Source, error: Error) -> None:
         """End a link that browses, or follows the log; refuse it if it is not attached yet."""
-        self._sources.pop(source.link, None)
-        self._unregister(source.link)
-        self.gateway.sources.forget(source)
+        self._links.remove(source.link)
         self._end(source.link, error)
 
     def answered(self, effect: Answered | RefusedCommand) -> None:
@@ -329,7 +305,7 @@ class ConnectionGateway:
     def _move(self, gateway: Gateway) -> None:
         """Move the connection, which has no links yet, to another virtual host."""
         self.gateway.peers.pop(self, None)
-        self.gateway = gateway
+        self.gateway = self._links.gateway = gateway
         gateway.peers[self] = None
 
     def _begun(self, event: SessionBegun) -> None:
@@ -340,7 +316,7 @@ class ConnectionGateway:
         link = event.link
         self._steal(link)
         try:
-            self._check_name(link)
+            self.gateway.links.check(link)
             if isinstance(link, Receiver):
                 self._attach_producer(link)
             elif isinstance(link, Sender):
@@ -348,29 +324,11 @@ class ConnectionGateway:
         except Refusal as refusal:
             self._refuse(link, refusal)
 
-    def _check_name(self, link: LinkEndpoint) -> None:
-        """Raise Refusal for a link name that is too long."""
-        size, bytes_max = len(link.name.encode()), self.gateway.limits.link_name_bytes_max
-        if size > bytes_max:
-            why = f"a link name of {size} bytes, at most {bytes_max} (link_name_bytes_max)"
-            raise Refusal("amqp:invalid-field", why)
-
     def _steal(self, link: LinkEndpoint) -> None:
         """End the link of another connection that has the name of this one."""
-        known = self.gateway.links.get((self.container, link.name, link.is_sender))
+        known = self.gateway.links.find(self.container, link)
         if known is not None and known[0] is not self and self.identity.scope is None:
             known[0].stolen(known[1])
-
-    def _register(self, link: LinkEndpoint) -> None:
-        """Register a link by its name, unless the container has no id."""
-        if self.container:
-            self.gateway.links[self.container, link.name, link.is_sender] = self, link
-
-    def _unregister(self, link: LinkEndpoint) -> None:
-        name = (self.container, link.name, link.is_sender)
-        known = self.gateway.links.get(name)
-        if known is not None and known[1] is link:
-            del self.gateway.links[name]
 
     def _attach_producer(self, link: Receiver) -> None:
         if isinstance(_attach_of(link).target, Coordinator):
@@ -382,8 +340,8 @@ class ConnectionGateway:
             return
         terms = self._detached_nodes.producing_terms(link, terms)
         producer_link = ProducerLink(self, link, self.gateway.limits, terms)
-        self._producer_links[link] = producer_link
-        self._register(link)
+        self._links.producers[link] = producer_link
+        self.gateway.links.add(self, link)
         self.gateway.lost_links.submit(
             AttachProducer(
                 producer_link,
@@ -418,13 +376,13 @@ class ConnectionGateway:
         if self._nodes.attach_replies(link, terms.address):
             return
         if terms.is_copy:
-            self._sources[link] = self.gateway.sources.attach(self, link, terms)
-            self._register(link)
+            self._links.sources[link] = self.gateway.sources.attach(self, link, terms)
+            self.gateway.links.add(self, link)
             return
         terms = self._detached_nodes.consuming_terms(link, terms)
         consumer_link = ConsumerLink(self, link, terms)
-        self._consumer_links[link] = consumer_link
-        self._register(link)
+        self._links.consumers[link] = consumer_link
+        self.gateway.links.add(self, link)
         self.gateway.lost_links.submit(
             AttachConsumer(
                 consumer_link,
@@ -440,15 +398,13 @@ class ConnectionGateway:
         )
 
     def _refuse(self, link: LinkEndpoint, refusal: Refusal) -> None:
-        self._unregister(link)
-        known = self._producer_links.pop(link, None) or self._consumer_links.pop(link, None)
+        known = self._links.producers.get(link) or self._links.consumers.get(link)
         if known is None or known.is_open:
             link.refuse(Error(condition=Symbol(refusal.condition), description=refusal.description))
-        if known is not None:
-            known.is_open = False
+        self._links.remove(link)
 
     def _transferred(self, event: TransferRun) -> None:
-        producer_link = self._producer_links.get(event.link)
+        producer_link = self._links.producers.get(event.link)
         if producer_link is None:
             self._nodes.receive_requests(event)
             return
@@ -461,7 +417,7 @@ class ConnectionGateway:
             )
 
     def _disposed(self, event: Disposed) -> None:
-        consumer_link = self._consumer_links.get(event.link)
+        consumer_link = self._links.consumers.get(event.link)
         if consumer_link is None:
             self._browsed(event)
         else:
@@ -473,7 +429,7 @@ class ConnectionGateway:
             self.relieve(event.link.session)
 
     def _browsed(self, event: Disposed) -> None:
-        source = self._sources.get(event.link)
+        source = self._links.sources.get(event.link)
         if source is not None:
             source.disposed(event)
             # It may have waited for room in the session.
@@ -482,8 +438,8 @@ class ConnectionGateway:
         self._nodes.disposed(event)
 
     def _credit_changed(self, event: CreditChanged) -> None:
-        if event.link in self._sources:
-            self.gateway.sources.wake(self._sources[event.link])
+        if event.link in self._links.sources:
+            self.gateway.sources.wake(self._links.sources[event.link])
         elif isinstance(event.link, Sender):
             self._nodes.flush(event.link)
 
@@ -502,60 +458,9 @@ class ConnectionGateway:
         self._detached_nodes.end_session(event.session)
 
     def _forget(self, link: LinkEndpoint, *, is_closed: bool = False, may_return: bool = False) -> None:
-        """Detach a link from the engine; with `is_closed` the peer closed its source.
-
-        With `may_return` its dynamic node goes on: the peer may attach the link again.
-        """
-        self._unregister(link)
-        producer_link = self._producer_links.pop(link, None)
-        if producer_link is not None:
-            keeps_node = may_return and self._keeps_node(link, producer_link)
-            self._end_producer(producer_link, keeps_node=keeps_node)
-        consumer_link = self._consumer_links.pop(link, None)
-        if consumer_link is not None:
-            keeps_node = may_return and self._keeps_node(link, consumer_link)
-            self._end_consumer(consumer_link, is_closed=is_closed, keeps_node=keeps_node)
-        if not may_return:
-            self._detached_nodes.close(link)
-        source = self._sources.pop(link, None)
-        if source is not None:
-            self.gateway.sources.forget(source)
+        """Detach a link from the engine, as `ConnectionLinks.forget` does, or from the nodes of the broker."""
+        self._links.forget(link, is_closed=is_closed, may_return=may_return)
         self._nodes.detached(link)
-
-    def _keeps_node(self, link: LinkEndpoint, ended: ProducerLink | ConsumerLink) -> bool:
-        """Return whether the engine keeps the node that a link created, though the link is detached."""
-        state = self.gateway.engine.state
-        if isinstance(ended, ProducerLink):
-            producer = state.producers.get(ended.producer)
-            return self._detached_nodes.keep(link, ended.terms.dynamic, 0 if producer is None else producer.owns)
-        consumer = state.consumers.get(ended.consumer)
-        return self._detached_nodes.keep(link, ended.terms.dynamic, 0 if consumer is None else consumer.owns)
-
-    def _end_producer(self, producer_link: ProducerLink, *, keeps_node: bool = False) -> None:
-        producer_link.is_open = False
-        if producer_link.producer:
-            self.gateway.producers.pop(producer_link.producer, None)
-            self.gateway.engine.submit(DetachProducer(producer_link.producer, keeps_node))
-
-    def _end_consumer(self, consumer_link: ConsumerLink, *, is_closed: bool = False, keeps_node: bool = False) -> None:
-        consumer_link.is_open, consumer_link.is_closed = False, is_closed
-        if consumer_link.consumer:
-            unsent = consumer_link.unsent()
-            self._detach_consumer(consumer_link.consumer, unsent, is_closed=is_closed, keeps_node=keeps_node)
-
-    def _message_bytes(self, consumer: int) -> int:
-        """Return the average size of the messages on a consumer's queue."""
-        state = self.gateway.engine.state
-        known = state.consumers.get(consumer)
-        queue = None if known is None else state.queues.get(known.queue)
-        count = 0 if queue is None else queue.available + queue.acquired_count
-        return queue.size // count if queue is not None and count else 0
-
-    def _detach_consumer(
-        self, consumer: int, unsent: bytes = b"", *, is_closed: bool = False, keeps_node: bool = False
-    ) -> None:
-        self.gateway.consumers.pop(consumer, None)
-        self.gateway.engine.submit(DetachConsumer(consumer, unsent, is_closed, keeps_node))
 
 
 def _attach_of(link: LinkEndpoint) -> Attach:

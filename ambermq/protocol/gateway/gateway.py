@@ -26,13 +26,13 @@ from ambermq.engine.effects import (
     RefusedCommand,
 )
 from ambermq.engine.history.background_queries import BackgroundQueries
-from ambermq.protocol.amqp10.endpoints import LinkEndpoint
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.amqp10.spec import AmqpCondition
 from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.gateway.connection_peer import ConnectionPeer
 from ambermq.protocol.gateway.container_ids import ContainerIds
 from ambermq.protocol.gateway.engine_port import EnginePort
+from ambermq.protocol.gateway.link_names import LinkNames
 from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
 from ambermq.protocol.gateway.links.producer_link import ProducerLink
@@ -47,10 +47,6 @@ __all__ = ["MEMORY", "Gateway", "VhostGateways"]
 
 MEMORY: Final = "memory"
 """The reason of `blocked` while peers hold much memory."""
-
-
-LinkName = tuple[str, str, bool]
-"""Container id, link name, and whether we send (transport, 2.6.1)."""
 
 
 class VhostGateways(VhostPort, Protocol):
@@ -113,7 +109,7 @@ class Gateway:
         """The links of lost connections that are detached in later turns."""
         self.peers: dict[ConnectionPeer, None] = {}
         self.containers = ContainerIds(id_bytes_max=limits.container_id_bytes_max)
-        self.links: dict[LinkName, tuple[ConnectionPeer, LinkEndpoint]] = {}
+        self.links = LinkNames(name_bytes_max=limits.link_name_bytes_max)
         """The links of all connections; a new attach of a name steals the link."""
         self.mistakes: list[tuple[LinkPeer | None, Exception]] = []
         """Exceptions of our own code with the connection that each ended, for the server to log."""

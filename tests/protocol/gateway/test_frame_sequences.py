@@ -149,7 +149,7 @@ class _Broker:
             peer.gateway.lost()
         self.settle()
         gateway, state = self.gateway, self.rig.loop.state
-        assert (gateway.links, gateway.consumers, gateway.producers, gateway.peers) == ({}, {}, {}, {})
+        assert (len(gateway.links), gateway.consumers, gateway.producers, gateway.peers) == (0, {}, {}, {})
         assert not state.consumers
         assert not state.producers
         for peer in self.peers:

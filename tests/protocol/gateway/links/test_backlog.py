@@ -70,7 +70,7 @@ def with_backlog() -> Watching:
         for handle in (0, 1)
     ]
     assert bodies(peer.give(b"".join(map(Wire.frame, flows)))) == _MESSAGES[:4]
-    assert [link.backlog_count for link in peer.peer._consumer_links.values()] == [0, 4]
+    assert [link.backlog_count for link in peer.peer._links.consumers.values()] == [0, 4]
     assert rig.queue().acquired_count == 4
     return peer
 

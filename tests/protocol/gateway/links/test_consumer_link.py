@@ -87,7 +87,7 @@ def test_a_drain_returns_what_it_cannot_send() -> None:
 def test_the_last_delivery_of_a_drain_is_followed_by_its_answer() -> None:
     """It uses up the credit, so the engine has nothing more to say."""
     peer, deliveries = dealt()
-    (link,) = peer.peer._consumer_links.values()
+    (link,) = peer.peer._links.consumers.values()
     link.link.drain = True
     peer.gateway.carry_out(deliveries)
     said = [performative for _, performative, _ in cut(b"".join(map(bytes, peer.peer.connection.take_output())))]
@@ -106,7 +106,7 @@ def test_a_backlog_larger_than_the_window_is_sent_in_part() -> None:
         said = peer.give(Wire.frame(Flow(**windows, next_incoming_id=seen, incoming_window=window)))
         assert [body[-1:] for body in bodies(said)] == [b"%d" % (number + 1) for number in range(seen, seen + window)]
         seen += window
-        (link,) = peer.peer._consumer_links.values()
+        (link,) = peer.peer._links.consumers.values()
         assert link.backlog_count == COUNT - seen
     assert peer.rig.queue().acquired_count == COUNT
 
@@ -221,7 +221,7 @@ def test_a_close_does_not_count_a_failure_twice(*, closed: bool, count: int) -> 
     peer.say(Disposition(role=True, first=0, last=0, settled=True, state=Modified(delivery_failed=True)))
     again = peer.flow(COUNT, count=COUNT)
     assert [body[-1:] for body in bodies(again)] == [b"1"]
-    word = min(peer.rig.queue().held_by(next(iter(peer.peer._consumer_links.values())).consumer))
+    word = min(peer.rig.queue().held_by(next(iter(peer.peer._links.consumers.values())).consumer))
     peer.say(Detach(handle=0, closed=closed))
     queue = peer.rig.queue()
     assert (queue.acquired_count, queue.available) == (0, COUNT)
@@ -231,7 +231,7 @@ def test_a_close_does_not_count_a_failure_twice(*, closed: bool, count: int) -> 
 def test_a_message_that_succeeds_the_second_time_is_gone() -> None:
     """A close after it gives back the others alone."""
     peer = received()
-    (link,) = peer.peer._consumer_links.values()
+    (link,) = peer.peer._links.consumers.values()
     peer.say(Disposition(role=True, first=0, last=0, settled=True, state=Modified(delivery_failed=True)))
     peer.flow(COUNT, count=COUNT)
     assert len(link._again) == 1

@@ -1,0 +1,141 @@
+"""The links of one connection that the engine, a browser or the log serves: their credit, and their end.
+
+Rule 1. An attached link is in one of the three tables until it is removed, forgotten or lost.
+Rule 2. A link that is removed was detached by the engine. One that is forgotten or lost is detached from the engine.
+Rule 3. This object does not hold its connection: no cycle keeps the memory of a connection that has ended.
+"""
+
+from typing import final
+
+from ambermq.engine.commands import DetachConsumer, DetachProducer
+from ambermq.engine.model.state import State
+from ambermq.protocol.amqp10.endpoints import LinkEndpoint, SessionEndpoint
+from ambermq.protocol.gateway.gateway import Gateway
+from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
+from ambermq.protocol.gateway.links.detached_nodes import DetachedNodes
+from ambermq.protocol.gateway.links.producer_link import ProducerLink
+from ambermq.protocol.gateway.sources.source import Source
+
+__all__ = ["ConnectionLinks", "message_bytes"]
+
+
+@final
+class ConnectionLinks:
+    """The producers, consumers and sources of one connection by their links."""
+
+    __slots__ = ("_detached_nodes", "consumers", "gateway", "producers", "sources")
+
+    def __init__(self, gateway: Gateway, detached_nodes: DetachedNodes) -> None:
+        self.gateway = gateway
+        """The gateway of the virtual host; it changes before the first link is attached."""
+        self._detached_nodes = detached_nodes
+        self.producers: dict[LinkEndpoint, ProducerLink] = {}
+        self.consumers: dict[LinkEndpoint, ConsumerLink] = {}
+        self.sources: dict[LinkEndpoint, Source] = {}
+
+    def pause(self) -> None:
+        """Revoke the credit of every consumer."""
+        for consumer_link in self.consumers.values():
+            self.gateway.engine.set_credit(consumer_link.consumer, 0)
+
+    def resume(self) -> None:
+        """Grant every consumer what its link can take, and serve the sources."""
+        for consumer_link in self.consumers.values():
+            consumer_link.top_up()
+        for source in self.sources.values():
+            self.gateway.sources.wake(source)
+
+    def top_up_producers(self) -> None:
+        """Grant every producer its credit."""
+        for producer_link in self.producers.values():
+            producer_link.top_up()
+
+    def relieve(self, session: SessionEndpoint) -> None:
+        """Serve the links of a session that waited for room in it."""
+        for consumer_link in self.consumers.values():
+            if consumer_link.link.session is session and consumer_link.is_starved:
+                consumer_link.top_up()
+        for source in self.sources.values():
+            if source.link.session is session:
+                self.gateway.sources.wake(source)
+
+    def backlog_bytes(self) -> int:
+        """Return the memory of the deliveries in backlogs."""
+        return sum(consumer_link.backlog_bytes for consumer_link in self.consumers.values())
+
+    def remove(self, link: LinkEndpoint) -> None:
+        """Remove a link that the engine has detached or refused."""
+        self.gateway.links.remove(link)
+        ended = self.producers.pop(link, None) or self.consumers.pop(link, None)
+        if ended is not None:
+            ended.is_open = False
+        self._remove_source(link)
+
+    def lost(self) -> None:
+        """Detach all links from the engine; very many in turns (lost_links.py)."""
+        for links in (self.producers, self.consumers, self.sources):
+            for link in links:
+                self.gateway.links.remove(link)
+        self.gateway.lost_links.add(self.producers.values(), self.consumers.values())
+        for source in self.sources.values():
+            self.gateway.sources.forget(source)
+        self.producers, self.consumers, self.sources = {}, {}, {}
+
+    def forget(self, link: LinkEndpoint, *, is_closed: bool = False, may_return: bool = False) -> None:
+        """Detach a link from the engine; with `is_closed` the peer closed its source.
+
+        With `may_return` its dynamic node goes on: the peer may attach the link again.
+        """
+        self.gateway.links.remove(link)
+        producer_link = self.producers.pop(link, None)
+        if producer_link is not None:
+            keeps_node = may_return and self._keeps_node(link, producer_link)
+            self._end_producer(producer_link, keeps_node=keeps_node)
+        consumer_link = self.consumers.pop(link, None)
+        if consumer_link is not None:
+            keeps_node = may_return and self._keeps_node(link, consumer_link)
+            self._end_consumer(consumer_link, is_closed=is_closed, keeps_node=keeps_node)
+        if not may_return:
+            self._detached_nodes.close(link)
+        self._remove_source(link)
+
+    def detach_consumer(
+        self, consumer: int, unsent: bytes = b"", *, is_closed: bool = False, keeps_node: bool = False
+    ) -> None:
+        """Detach a consumer from the engine; `unsent` are the packed words of deliveries that did not fail."""
+        self.gateway.consumers.pop(consumer, None)
+        self.gateway.engine.submit(DetachConsumer(consumer, unsent, is_closed, keeps_node))
+
+    def _remove_source(self, link: LinkEndpoint) -> None:
+        source = self.sources.pop(link, None)
+        if source is not None:
+            self.gateway.sources.forget(source)
+
+    def _keeps_node(self, link: LinkEndpoint, ended: ProducerLink | ConsumerLink) -> bool:
+        """Return whether the engine keeps the node that a link created, though the link is detached."""
+        state = self.gateway.engine.state
+        if isinstance(ended, ProducerLink):
+            producer = state.producers.get(ended.producer)
+            return self._detached_nodes.keep(link, ended.terms.dynamic, 0 if producer is None else producer.owns)
+        consumer = state.consumers.get(ended.consumer)
+        return self._detached_nodes.keep(link, ended.terms.dynamic, 0 if consumer is None else consumer.owns)
+
+    def _end_producer(self, producer_link: ProducerLink, *, keeps_node: bool) -> None:
+        producer_link.is_open = False
+        if producer_link.producer:
+            self.gateway.producers.pop(producer_link.producer, None)
+            self.gateway.engine.submit(DetachProducer(producer_link.producer, keeps_node))
+
+    def _end_consumer(self, consumer_link: ConsumerLink, *, is_closed: bool, keeps_node: bool) -> None:
+        consumer_link.is_open, consumer_link.is_closed = False, is_closed
+        if consumer_link.consumer:
+            unsent = consumer_link.unsent()
+            self.detach_consumer(consumer_link.consumer, unsent, is_closed=is_closed, keeps_node=keeps_node)
+
+
+def message_bytes(state: State, consumer: int) -> int:
+    """Return the average size of the messages on a consumer's queue."""
+    known = state.consumers.get(consumer)
+    queue = None if known is None else state.queues.get(known.queue)
+    count = 0 if queue is None else queue.available + queue.acquired_count
+    return queue.size // count if queue is not None and count else 0
