@@ -21,6 +21,8 @@ BODIES_MAX: Final = 32_768
 RUNS_MAX: Final = 4096
 AGED_MAX: Final = 4000
 """The old bodies that one call of `age` drops, and the rest of their run: 2 ms. A call of `add` drops some too."""
+_OLD_MIN: Final = 256
+"""So many old bodies are dropped with a write, since a call for each would cost more than they do."""
 _DROPPED_SHARE: Final = 64
 """Over the limit, one in this many runs is dropped in one step."""
 
@@ -47,8 +49,8 @@ class BodyCache:
         self._next_offset = first_offset + count
         self._runs.append(range(first_offset, self._next_offset))
         self.size_bytes += body_bytes + _ENTRY_OVERHEAD_BYTES * count
-        if self._runs[0].start < self._marks[0]:
-            self._drop_old(2 * count)
+        if self._runs[0].start + _OLD_MIN < self._marks[0]:
+            self._drop_old(_OLD_MIN + 2 * count)
         while self.size_bytes > self._bytes_max or len(self._bodies) > BODIES_MAX or len(self._runs) > RUNS_MAX:
             self._drop_oldest()
 
