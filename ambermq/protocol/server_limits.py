@@ -38,6 +38,9 @@ class ServerLimits:
     """Time for a peer to open its connection. After it the connection is closed."""
     credit_max: int = bounded(1000, least=1, most=UINT_MAX)
     """The credit of a producer. It is renewed at half, as messages become durable."""
+    credit_grown_max: int = bounded(8000, least=0, most=UINT_MAX)
+    """The greatest credit of a producer that uses all of it before its messages are durable. It doubles each time that
+    this happens, and falls back when nothing of the producer is unfinished. Below `credit_max` it never grows."""
     run_bytes_max: int = 1 << 20
     """Messages that one command publishes. A longer run is split."""
     memory_bytes_max: int = 0

@@ -241,6 +241,7 @@ class DurableLoop:
                 effects += dispatched.effects
             snapshots = self.snapshots
             may_snapshot = now_us >= snapshots.next_us or log.written_bytes >= snapshots.next_bytes
+            may_snapshot |= log.log_end >= snapshots.next_end
             takes_snapshot = may_snapshot and snapshots.is_due(now_us)
             is_write_due = now_us >= schedule.write_by_us or log.draft.byte_count >= self.config.tick_bytes_max
             if (effects or takes_snapshot or is_write_due) and log.write(now_us) and self.demand.parked:

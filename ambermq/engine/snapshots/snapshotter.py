@@ -90,14 +90,16 @@ class Snapshotter:
         self._due_us = _NEVER
         self.correction_us = 0
         """The difference between the time of day and the `now_us` of the calls, which no step of the clock changes."""
-        self.next_bytes = self.next_us = _NEVER
-        """Nothing is due before the log has written so many bytes, nor before that time."""
+        self.next_bytes = self.next_end = self.next_us = _NEVER
+        """Nothing is due before the log has written so many bytes or has this end, nor before that time."""
         self._not_before_us = 0
         self._is_full_reported = False
 
     def start(self, now_us: int, *, logged_bytes: int) -> None:
         """Start automatic snapshots; `logged_bytes` were logged since the last one."""
-        self._rearm(now_us, logged_bytes=logged_bytes)
+        snapshots = self._log.manifest.snapshots
+        logged_events = self._log.log_end - (snapshots[-1].end if snapshots else 0)
+        self._rearm(now_us, logged_bytes=logged_bytes, logged_events=logged_events)
 
     def submit(self, command: SnapshotCommand) -> None:
         """Queue a command until the end of the tick."""
@@ -108,7 +110,8 @@ class Snapshotter:
         """Return whether `step` has work to do, so that the tick must be written."""
         if self._commands:
             return True
-        is_due = self._log.written_bytes >= self.next_bytes or now_us >= self._due_us
+        log = self._log
+        is_due = log.written_bytes >= self.next_bytes or log.log_end >= self.next_end or now_us >= self._due_us
         return is_due and now_us >= self._not_before_us and not self._jobs
 
     @property
@@ -207,10 +210,12 @@ class Snapshotter:
         self._rearm(now_us)
         return snapshot
 
-    def _rearm(self, now_us: int, *, logged_bytes: int = 0) -> None:
+    def _rearm(self, now_us: int, *, logged_bytes: int = 0, logged_events: int = 0) -> None:
         config = self._config
         if config.snapshot_bytes:
             self.next_bytes = self._log.written_bytes + max(0, config.snapshot_bytes - logged_bytes)
+        if config.snapshot_events:
+            self.next_end = self._log.log_end + max(0, config.snapshot_events - logged_events)
         if config.snapshot_interval_s:
             self._due_us = self.next_us = now_us + config.snapshot_interval_s * 1_000_000
         self._not_before_us = now_us + config.snapshot_pause_s * 1_000_000

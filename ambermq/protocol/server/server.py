@@ -52,6 +52,8 @@ _UNBOUNDED: Final = 1 << 62
 """The budget of a server whose owner has measured no limit."""
 _POLL_MS: Final = 10
 """The interval at which a stopping server checks for open connections."""
+_CHECKS_MAX: Final = 500
+"""The connections whose deadlines are checked in one turn of the event loop: 2 ms."""
 _DESCRIPTORS_MAX: Final = 1 << 20
 """The limit of open files of a process that names none: more than a server needs."""
 
@@ -125,6 +127,10 @@ class Server:
         self._is_stopping = False
         self._sweeper: asyncio.TimerHandle | None = None
         self._sweep_due_ms = 0
+        self._unchecked: list[ConnectionTransport] = []
+        """The connections whose deadlines the current sweep has not checked yet."""
+        self._checked_ms = self._stall_ms = 0
+        """The time of the current sweep, and how long the process had stood still before it."""
 
     async def start(self, host: str, port: int, sockets: Sequence[Socket] = ()) -> int:
         """Listen, and return the port, which the system chooses for port 0. Raises OSError.
@@ -285,10 +291,12 @@ class Server:
         for host in self.hosts.values():
             host.correct_clock(self.clock.correction_us, step)
         now_ms = time.monotonic_ns() // 1_000_000
-        stall_ms = self.stall_ms(now_ms)
-        for socket in list(self.sockets.values()):
-            socket.extend_deadlines(stall_ms, now_ms)
-            socket.check_deadlines(now_ms)
+        while self._unchecked:
+            # The last sweep's checks are not through: the loop is very busy.
+            self._check_some()
+        self._unchecked = list(self.sockets.values())
+        self._checked_ms, self._stall_ms = now_ms, self.stall_ms(now_ms)
+        self._check_some()
         self.memory.survey_soon()
         self.memory.set_tight(is_tight=self.address_space_left() < _SPACE_BYTES_MIN)
         self.peer_log.sweep()
@@ -297,6 +305,16 @@ class Server:
             host.sweep(now_ms, self.now_us())
         if not self.stopped.is_set():
             self._sweep_later()
+
+    def _check_some(self) -> None:
+        """Check the deadlines of some connections; the next iteration of the event loop checks the next ones."""
+        some, self._unchecked = self._unchecked[-_CHECKS_MAX:], self._unchecked[:-_CHECKS_MAX]
+        for socket in some:
+            if self.sockets.get(socket.peer) is socket:
+                socket.extend_deadlines(self._stall_ms, self._checked_ms)
+                socket.check_deadlines(self._checked_ms)
+        if self._unchecked and not self.stopped.is_set():
+            self._loop.call_soon(self._check_some)
 
     def _sweep_later(self) -> None:
         self._sweep_due_ms = time.monotonic_ns() // 1_000_000 + SWEEP_MS

@@ -244,6 +244,26 @@ def log_on(rig: Rig) -> None:
     settle(rig)
 
 
+def test_the_broker_takes_them_by_events() -> None:
+    """One each `snapshot_events`, counted from the newest snapshot, also after a start."""
+    config = replace(EAGER, snapshot_bytes=0, snapshot_interval_s=0, snapshot_events=100)
+    rig = Rig(config=config)
+    rig.loop.snapshots.start(rig.now_us, logged_bytes=0)
+    producer = rig.producer()
+    before = rig.loop.log.log_end
+    rig.now_us += 20_000_000
+    rig.do(rig.publish(producer, *[b"m"] * (99 - before)))
+    settle(rig)
+    assert names(rig) == []
+    rig.do(rig.publish(producer, b"m"))
+    rig.do(rig.publish(producer, b"m"))
+    settle(rig)
+    assert len(names(rig)) == 1
+    rig.do(rig.publish(producer, *[b"m"] * 60))
+    rig.loop.snapshots.start(rig.now_us, logged_bytes=0)
+    assert rig.loop.snapshots.next_end == rig.loop.log.manifest.snapshots[-1].end + 100
+
+
 def test_the_broker_takes_them_by_bytes_and_keeps_the_newest() -> None:
     """One each `snapshot_bytes`, none within `snapshot_pause_s`; requested ones stay."""
     rig = Rig(config=EAGER)

@@ -43,7 +43,7 @@ class ProducerLink:
     """One producer of the engine, and its link."""
 
     __slots__ = (
-        *("_blocked", "_credit_low", "_may_reject", "_recogniser", "_tags"),
+        *("_blocked", "_credit_low", "_credit_max", "_may_reject", "_recogniser", "_tags"),
         *("is_open", "limits", "link", "peer", "producer", "terms", "unfinished"),
     )
 
@@ -58,6 +58,8 @@ class ProducerLink:
         """The engine's id; 0 until the producer is attached."""
         self.unfinished = 0
         """The received messages whose outcome is not sent."""
+        self._credit_max = limits.credit_max
+        """The credit less the unfinished messages: it adapts to the rate of the sender and the time of a sync."""
         self._credit_low = limits.credit_max - limits.credit_max // 2
         """No credit is granted while more than this is left."""
         self._blocked = ""
@@ -177,9 +179,17 @@ class ProducerLink:
         if not done.settled:
             state = STATES.get(done.kind) or rejected_state(done)
             self.link.session.settle(done.first_id, done.count, state)
+        if not self.link.credit:
+            self._grow()
         self.unfinished -= done.count
         if self.link.credit <= self._credit_low:
             self.top_up()
+
+    def _grow(self) -> None:
+        """Double the credit of a sender that waits for it while messages become durable."""
+        credit_max = min(2 * self._credit_max, self.limits.credit_grown_max)
+        if credit_max > self._credit_max:
+            self._credit_max, self._credit_low = credit_max, credit_max - credit_max // 2
 
     def tell_blocked(self, reason: str) -> None:
         """Report to the peer why it is held back; an empty reason says that this is over.
@@ -208,6 +218,9 @@ class ProducerLink:
 
     def top_up(self) -> None:
         """Grant credit up to the limit less the unfinished messages, if half of it is used."""
-        credit = self.limits.credit_max - self.unfinished
-        if credit - self.link.credit >= self.limits.credit_max // 2 and not self.peer.gateway.is_room_low:
+        if not self.unfinished and self._credit_max > self.limits.credit_max:
+            self._credit_max = self.limits.credit_max
+            self._credit_low = self._credit_max - self._credit_max // 2
+        credit = self._credit_max - self.unfinished
+        if credit - self.link.credit >= self._credit_max // 2 and not self.peer.gateway.is_room_low:
             self.link.grant(credit)

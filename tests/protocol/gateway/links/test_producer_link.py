@@ -219,7 +219,7 @@ def test_credit_is_granted_when_half_of_it_is_used(
 def _finishing(unfinished: int, credit: int) -> tuple[ProducerLink, Any]:
     """Return a link with messages that have no outcome yet, and what it notes."""
     link, noted = producing([]), settling()
-    link.limits, link._credit_low = ServerLimits(credit_max=100), 50
+    link.limits, link._credit_max, link._credit_low = ServerLimits(credit_max=100, credit_grown_max=350), 100, 50
     link.link, link.unfinished, noted.link.credit = noted.link, unfinished, credit
     return link, noted
 
@@ -234,6 +234,26 @@ def test_a_finished_run_is_settled_and_makes_room_for_others(kind: OutcomeKind, 
     noted.link.credit = 10
     link.finish(PublishDone(link, 19, 30, kind, settled=False))
     assert (link.unfinished, noted.grants) == (10, [90])
+
+
+def test_the_credit_of_a_sender_that_waits_for_it_grows() -> None:
+    """It doubles when no credit is left while messages become durable, up to its limit, and falls back at rest."""
+    link, noted = _finishing(100, 0)
+    totals = []
+    for count in (60, 150, 250, 250):
+        link.finish(PublishDone(link, 0, count, OutcomeKind.ACCEPTED, settled=False))
+        # The sender uses all of the new credit at once.
+        totals.append(noted.grants[-1] + link.unfinished)
+        link.unfinished += noted.grants[-1]
+    assert totals == [200, 350, 350, 350]
+    noted.link.credit = 1
+    link.finish(PublishDone(link, 0, link.unfinished, OutcomeKind.ACCEPTED, settled=False))
+    assert noted.grants[-1] == 100
+    for limit in (0, 100):
+        link, noted = _finishing(100, 0)
+        link.limits = ServerLimits(credit_max=100, credit_grown_max=limit)
+        link.finish(PublishDone(link, 0, 60, OutcomeKind.ACCEPTED, settled=False))
+        assert noted.grants == [60]
 
 
 def test_a_run_that_its_sender_settled_has_no_outcome() -> None:
