@@ -7,12 +7,12 @@ Rule 3. A virtual host is served after the root manifest names it. It is no long
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, final
+from itertools import islice
+from typing import Any, Final, Protocol, final
 
 from ambermq.engine.commands import ResetHost
 from ambermq.engine.effects import NOW, Answered, CommandFailed, Effect, RefusedCommand
 from ambermq.engine.errors import EngineError, Refused, counted
-from ambermq.engine.model.state import totals_of
 from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.log.errors import LogError, LogFailed
 from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST, check_name
@@ -37,6 +37,9 @@ from ambermq.protocol.server.lifecycle_server import LifecycleServer
 from ambermq.protocol.server.vhost_runner import VhostRunner, VhostServices
 
 __all__ = ["VhostLifecycle", "Vhosts"]
+
+_COUNTED_MAX: Final = 2000
+"""The queues that are counted in one turn of the event loop: 1 to 2 ms."""
 
 
 class Vhosts(Protocol):
@@ -117,9 +120,9 @@ class VhostLifecycle:
         """Return the answer; None if the engine of the virtual host answers."""
         match command:
             case QueryVhosts():
-                return Answered(command.key, self._page(command), NOW)
+                return Answered(command.key, await self._page(command), NOW)
             case ReadVhost():
-                return Answered(command.key, _attributes(self._host(command.name)), NOW)
+                return Answered(command.key, await _attributes(self._host(command.name)), NOW)
             case PrepareVhost():
                 self._check_new(command.name)
                 directory = await asyncio.to_thread(self._vhosts.prepare, command.name)
@@ -141,7 +144,7 @@ class VhostLifecycle:
         else:
             services = await asyncio.to_thread(self._vhosts.create, command.name, command.mode)
         self._server.add_host(command.name, services)
-        return _attributes(self._server.hosts[command.name])
+        return await _attributes(self._server.hosts[command.name])
 
     async def _delete(self, command: DeleteVhost) -> Mapping[str, Any]:
         host, name = self._host(command.name), command.name
@@ -151,7 +154,9 @@ class VhostLifecycle:
         if count and not command.force:
             why = f"virtual host {name!r} has {counted(count, 'connection')}"
             raise Refused(AmqpCondition.PRECONDITION_FAILED, why)
-        attributes = _attributes(host)
+        attributes = await _attributes(host)
+        if self._server.hosts.get(name) is not host:
+            raise Refused(AmqpCondition.NOT_FOUND, f"no virtual host {name[:80]!r}")
         why = f"the virtual host {name!r} was deleted"
         error = Error(condition=Symbol(ConnectionCondition.CONNECTION_FORCED), description=why)
         services = self._server.remove_host(name, error)
@@ -179,9 +184,9 @@ class VhostLifecycle:
             raise Refused(AmqpCondition.NOT_FOUND, f"no virtual host {name[:80]!r}")
         return host
 
-    def _page(self, command: QueryVhosts) -> dict[str, Any]:
+    async def _page(self, command: QueryVhosts) -> dict[str, Any]:
         hosts = list(self._server.hosts.values())
-        rows = [_attributes(host) for host in hosts[command.offset : command.offset + command.count]]
+        rows = [await _attributes(host) for host in hosts[command.offset : command.offset + command.count]]
         return {
             "attributeNames": list(VHOST_ATTRIBUTES),
             "results": [[row[name] for name in VHOST_ATTRIBUTES] for row in rows],
@@ -189,8 +194,15 @@ class VhostLifecycle:
         }
 
 
-def _attributes(host: VhostRunner) -> dict[str, Any]:
-    totals = totals_of(host.engine.state)
-    log_id, mode = host.engine.log.log_id.hex(), host.engine.state.mode.text
-    values = (host.name, len(host.gateway.peers), *totals.values(), log_id, mode)
-    return dict(zip(VHOST_ATTRIBUTES, values, strict=True))
+async def _attributes(host: VhostRunner) -> dict[str, Any]:
+    """Return the attributes of a virtual host: its queues are counted in parts, in one state."""
+    state = host.engine.state
+    queues = iter(state.queues.values())
+    messages = size = 0
+    while part := list(islice(queues, _COUNTED_MAX)):
+        messages += sum(queue.depth for queue in part)
+        size += sum(queue.size for queue in part)
+        if len(part) == _COUNTED_MAX:
+            await asyncio.sleep(0)
+    values = (host.name, len(host.gateway.peers), len(state.queues), messages, size)
+    return dict(zip(VHOST_ATTRIBUTES, (*values, host.engine.log.log_id.hex(), state.mode.text), strict=True))
