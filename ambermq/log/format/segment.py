@@ -29,6 +29,7 @@ __all__ = [
     "Segment",
     "SegmentHeader",
     "index_path",
+    "is_partial_header",
     "segment_path",
 ]
 
@@ -52,6 +53,11 @@ def segment_path(directory: str, file_id: int) -> str:
 def index_path(directory: str, file_id: int) -> str:
     """Return the path of a segment's index. An index is derived data and may be missing."""
     return f"{directory}/segments/{file_id:016x}.index"
+
+
+def is_partial_header(head: bytes) -> bool:
+    """Return whether the bytes of a whole file are the begin of a segment's header: its first write failed."""
+    return len(head) < SEGMENT_HEADER_BYTES and bool(head) and head[: len(_MAGIC)] == _MAGIC[: len(head)]
 
 
 class Segment(NamedTuple):

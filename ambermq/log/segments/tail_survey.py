@@ -20,7 +20,7 @@ from typing import Final
 
 from ambermq.log.errors import DamageError
 from ambermq.log.format.batch import BatchHeader, Mismatch, check_bodies
-from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, segment_path
+from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, is_partial_header, segment_path
 from ambermq.log.format.time_range import union
 from ambermq.log.manifest.manifest import Manifest, SealedSegment
 from ambermq.log.segments.batch_walk import BatchWalk, find_later, times_of
@@ -120,8 +120,8 @@ def _missing(directory: str, manifest: Manifest, found: TailSurvey) -> DamageErr
 def _parts(storage: Storage, directory: str, manifest: Manifest, batch_bytes_max: int) -> Iterator[SegmentReader]:
     assert manifest.active is not None
     file_ids = [manifest.active.file_id]
-    # The manifest names the spare before its file is made.
-    if manifest.spare is not None and storage.exists(segment_path(directory, manifest.spare)):
+    # The manifest names the spare before its file is made. A first write that failed may leave a part of the header.
+    if manifest.spare is not None and _may_have_batches(storage, segment_path(directory, manifest.spare)):
         file_ids.append(manifest.spare)
     for file_id in file_ids:
         part = open_segment(storage, directory, manifest, file_id, batch_bytes_max=batch_bytes_max)
@@ -129,6 +129,17 @@ def _parts(storage: Storage, directory: str, manifest: Manifest, batch_bytes_max
             part = _part_without_header(storage, directory, manifest, file_id, batch_bytes_max)
         if part is not None:
             yield part
+
+
+def _may_have_batches(storage: Storage, path: str) -> bool:
+    """Return whether a file exists and has more than a part of a segment's header."""
+    if not storage.exists(path):
+        return False
+    file = storage.open(path)
+    try:
+        return not is_partial_header(file.read(SEGMENT_HEADER_BYTES, 0))
+    finally:
+        file.close()
 
 
 def _part_without_header(

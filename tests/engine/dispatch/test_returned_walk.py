@@ -1,9 +1,11 @@
 """Walks over returned messages: each visits each return once, whatever other consumers do."""
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
+from ambermq.engine.dispatch import returned_walk
 from ambermq.engine.dispatch.returned_walk import ReturnedCursor, ReturnJournal
 from ambermq.engine.model.entry_word import make_words, pack_words, unpack_words
 from ambermq.engine.model.outcome import MODIFIED_FAILED, RELEASED
@@ -109,3 +111,9 @@ def test_a_walk_goes_back_only_to_what_is_still_returned() -> None:
     assert list(journal.ahead(queue, [cursor], 10).words) == [one, three]
     cursor.position, cursor.seen = one, 0
     assert list(journal.ahead(queue, [cursor], 10).words) == [one]
+
+
+def test_a_walk_in_short_steps_visits_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call looks at a limited number of words of the journal, and goes on in the next one."""
+    monkeypatch.setattr(returned_walk, "_SCANNED_MAX", 2)
+    run_state_machine_as_test(WalkMachine, settings=settings(max_examples=20, deadline=None))  # type: ignore[no-untyped-call]

@@ -344,6 +344,20 @@ def test_a_damaged_spare_without_a_batch_is_moved_aside(junk: bytes) -> None:
     assert storage.listdir(f"{DIRECTORY}/aside") != []
 
 
+@pytest.mark.parametrize("size", [1, 8, 20, 3155, 4095])
+def test_a_spare_with_a_part_of_a_header_has_no_batch(size: int) -> None:
+    """The first write to it failed, and the broker was killed: the next start refused the log as damaged."""
+    storage, written, path = _stopped()
+    manifest = load(storage, DIRECTORY)
+    assert manifest is not None
+    assert manifest.spare is not None
+    file = storage.open(segment_path(DIRECTORY, manifest.spare), create=True)
+    file.truncate(0)
+    file.write([storage.content(path)[:size]], 0)
+    file.sync()
+    assert recovered_bodies(Life(storage, config=ROOMY)) == written
+
+
 @pytest.mark.parametrize("position", [0, 8, 12, 20, 33, 41, 49, 60])
 def test_a_wrong_byte_in_the_header_of_a_segment_that_is_read_is_damage(position: int) -> None:
     """A wrong magic was called another program's file, with the advice to use another version."""
