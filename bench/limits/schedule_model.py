@@ -1,9 +1,10 @@
 """`python -m bench.limits.schedule_model`: a model of settle time and load of the loop, by schedule and rate.
 
 The model has one loop, one disk and senders that send messages at random times, independent of each other. The costs
-are measured ones of this machine: of a wake-up, of a tick, of a message, of a sync's end. It shows what a schedule can
-do before it is written, and which cost matters. `each` steps after every read. `wait` gives a lone message 1.5 ms for
-others to join. `sync` is the schedule of the engine: at once if the disk is idle, else when its sync ends.
+of a wake-up, a tick, a message, a sync and its end are round figures of the right size, not measured ones. It shows
+what a schedule can do before it is written, and which cost matters. `each` steps after every read. `wait` gives a lone
+message 1.5 ms for others to join. `sync` is the schedule of the engine: at once if the disk is idle, else when its sync
+ends.
 """
 
 import random

@@ -12,6 +12,7 @@ longest step between two turns of the event loop. So it can be run in any checko
     publish             a tick that routes 2,000 messages by 1,000 selectors that match none of them
     property-hits       a tick that routes one message by a PROPERTY muxer, whose 100,000 attachments all match it
     scattered-return    the release of 1,000 messages that lie among 2,000,000 returned ones
+    return-journal      a walk that passes 60,000 messages that came back and went again
     long-selector       the parse of a selector with as many tokens as the broker accepts, the slowest of several
     first-selector      the first selector in a process whose parser was prepared, if it can be
 """
@@ -32,6 +33,7 @@ from ambermq.engine.commands import AttachConsumer, AttachMember, AttachProducer
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.dispatch.demand import Demand, Want
 from ambermq.engine.dispatch.dispatch import dispatch
+from ambermq.engine.dispatch.returned_walk import ReturnedCursor, ReturnJournal
 from ambermq.engine.dispatch.selector_scan import SelectorScan
 from ambermq.engine.effects import ConsumerReady, Deliver, Effect, ProducerReady
 from ambermq.engine.loop.durable_loop import DurableLoop
@@ -68,6 +70,7 @@ _BACKLOG: Final = 5_000_000
 _RETURNED: Final = 30_000
 _RETURNED_MANY: Final = 2_000_000
 _EXCLUDED: Final = 40_000
+_NOTED: Final = 60_000
 _HITS: Final = 100_000
 _CONDITIONS: Final = (Condition("a", True, 1), Condition("b", True, 2))
 _PATTERNS: Final = (
@@ -275,6 +278,19 @@ def _measure_scattered_return() -> dict[str, float]:
     return {"ms": longest_ms(iter([partial(merge_returned, others, scattered)]))}
 
 
+def _measure_return_journal() -> dict[str, float]:
+    older, taken = make_words(10, [100] * (_NOTED + 1)), make_words(10 + 2 * _NOTED, [100] * _NOTED)
+    queue = new_queue(_QUEUE, "q", QueueSettings()).push(older, 1).push(taken, 1)
+    queue = queue.acquire((_READER,), older).settle(_READER, older, RELEASED)
+    journal, cursor = ReturnJournal(), ReturnedCursor()
+    journal.ahead(queue, [cursor], 1)
+    cursor.position = 1 << 62
+    queue = queue.acquire((_READER,), taken).settle(_READER, taken, RELEASED)
+    journal.note(taken)
+    queue = queue.acquire((_READER,), taken)
+    return {"ms": longest_ms(iter([partial(journal.ahead, queue, [cursor], 200)]))}
+
+
 def _measure_long_selector() -> dict[str, float]:
     parse_selector("a = 1")
     texts = (" OR ".join(["a=1"] * 150), "+".join(["a"] * 299) + "=1", " AND ".join(["((((a=1))))"] * 50))
@@ -298,6 +314,7 @@ MEASURES: Final[dict[str, Callable[[], dict[str, float]]]] = {
     "publish": _measure_publish,
     "property-hits": _measure_property_hits,
     "scattered-return": _measure_scattered_return,
+    "return-journal": _measure_return_journal,
     "long-selector": _measure_long_selector,
     "first-selector": _measure_first_selector,
 }

@@ -41,7 +41,7 @@ __all__ = ["publish"]
 
 _RECORD_BYTES: Final = RECORD.size
 _CHECKED_MAX: Final = 10_000
-"""The maximum of queues whose room a decision looks at, at 0.2 us each."""
+"""The maximum of queues whose room a decision looks at, at up to 0.4 us each."""
 _NOTHING: Final[Mapping[int, int]] = {}
 _JMS_TOPICS: Final = (1, 3)
 """The values of the annotation `x-opt-jms-dest` for a topic and a temporary topic."""

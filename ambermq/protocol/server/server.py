@@ -53,7 +53,7 @@ _UNBOUNDED: Final = 1 << 62
 _POLL_MS: Final = 10
 """The interval at which a stopping server checks for open connections."""
 _CHECKS_MAX: Final = 500
-"""The connections whose deadlines are checked in one turn of the event loop: 2 ms."""
+"""The connections whose deadlines are checked in one turn of the event loop."""
 _DESCRIPTORS_MAX: Final = 1 << 20
 """The limit of open files of a process that names none: more than a server needs."""
 

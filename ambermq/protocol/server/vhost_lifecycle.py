@@ -39,7 +39,7 @@ from ambermq.protocol.server.vhost_runner import VhostRunner, VhostServices
 __all__ = ["VhostLifecycle", "Vhosts"]
 
 _COUNTED_MAX: Final = 2000
-"""The queues that are counted in one turn of the event loop: 1 to 2 ms."""
+"""The queues that are counted in one turn of the event loop."""
 
 
 class Vhosts(Protocol):
@@ -150,13 +150,12 @@ class VhostLifecycle:
         host, name = self._host(command.name), command.name
         if name == DEFAULT_VHOST:
             raise Refused(AmqpCondition.NOT_ALLOWED, "the default virtual host cannot be deleted: reset it")
+        attributes = await _attributes(host)
+        # After the wait, in which a client may have connected.
         count = len(host.gateway.peers)
         if count and not command.force:
             why = f"virtual host {name!r} has {counted(count, 'connection')}"
             raise Refused(AmqpCondition.PRECONDITION_FAILED, why)
-        attributes = await _attributes(host)
-        if self._server.hosts.get(name) is not host:
-            raise Refused(AmqpCondition.NOT_FOUND, f"no virtual host {name[:80]!r}")
         why = f"the virtual host {name!r} was deleted"
         error = Error(condition=Symbol(ConnectionCondition.CONNECTION_FORCED), description=why)
         services = self._server.remove_host(name, error)
