@@ -44,8 +44,8 @@ class Point(NamedTuple):
 
 def _points(sides: Sequence[Side], options: argparse.Namespace) -> Iterator[Point]:
     for rate in options.rates:
-        load = Load(_BODY_BYTES, rate=rate)
-        measured = compare(sides, load, turns=options.turns, window_seconds=options.window, warm_seconds=options.warm)
+        loads = [Load(_BODY_BYTES, rate=rate)] * len(sides)
+        measured = compare(sides, loads, turns=options.turns, window_seconds=options.window, warm_seconds=options.warm)
         for side, one in zip(sides, measured, strict=True):
             name = side.word if side.tree is None else "ambermq" if side.word == "." else side.word
             yield Point(name, rate, one["rate"], one["settle_p50"], one["settle_p99"], one["broker_cpu"])

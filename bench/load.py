@@ -76,6 +76,8 @@ LOADS: Final = {
     "one-64k": Load(64 * 1024, backlog=2_000),
     "ten-1k": Load(1024, connections=10),
     "hundred-100": Load(100, connections=100),
+    "thousand-100": Load(100, connections=1000, window=20),
+    "five-thousand-100": Load(100, connections=5000, window=20),
     **{f"{client}-100": Load(100, shape=client) for client in SHAPES},
 }
 """The loads by the names of their scenarios."""
@@ -304,4 +306,6 @@ def _rates(opened: Reading, closed: Reading) -> dict[str, float]:
 
 
 def _percentiles(name: str, report: dict[str, float]) -> dict[str, float]:
-    return {f"{name}_{share}": report[f"{share}_us"] / 1000 for share in ("p50", "p99") if f"{share}_us" in report}
+    return {
+        f"{name}_{share}": report[f"{share}_us"] / 1000 for share in ("p50", "p99", "p999") if f"{share}_us" in report
+    }

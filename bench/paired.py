@@ -116,7 +116,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         load = LOADS[options.load]
         figures = compare(
-            options.side, load, turns=options.turns, window_seconds=options.window, warm_seconds=options.warm
+            options.side,
+            [load] * len(options.side),
+            turns=options.turns,
+            window_seconds=options.window,
+            warm_seconds=options.warm,
         )
     except (BrokerFailed, LoadFailed) as failure:
         print(failure, file=sys.stderr)
@@ -143,18 +147,28 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def compare(
-    sides: Sequence[Side], load: Load, *, turns: int, window_seconds: float, warm_seconds: float
+    sides: Sequence[Side],
+    loads: Sequence[Load],
+    *,
+    turns: int,
+    window_seconds: float,
+    warm_seconds: float,
+    prepare: Callable[[int, Broker], None] = lambda _number, _broker: None,
 ) -> list[dict[str, float]]:
-    """Return the figures of each side (`_Measured.figures`). Raises BrokerFailed or LoadFailed."""
+    """Return the figures of each side under its load (`_Measured.figures`). Raises BrokerFailed or LoadFailed.
+
+    `prepare` is called with the number of a side and its broker, before the load of the side begins.
+    """
     with (
         tempfile.TemporaryDirectory(prefix="ambermq-paired-", ignore_cleanup_errors=True) as directory,
         ExitStack() as stack,
     ):
         running_sides: list[_Measured] = []
-        for number, side in enumerate(sides):
+        for number, (side, load) in enumerate(zip(sides, loads, strict=True)):
             broker = side.broker(Path(directory) / f"side-{number}")
             stack.callback(broker.kill)
             broker.start()
+            prepare(number, broker)
             running = stack.enter_context(start_load(broker, load, Path(directory)))
             time.sleep(warm_seconds)
             running.phase(Phase.PAUSE)

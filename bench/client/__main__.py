@@ -6,8 +6,9 @@ controlling process reads counters and CPU at the same moments for both brokers,
 
 import argparse
 import gc
+import itertools
 import json
-import select
+import resource
 import sys
 import time
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from bench.client.counter_file import CounterFile, Phase, Slot
 from bench.client.receiver import Receiver
 from bench.client.sender import Sender
 from bench.client.shapes import SHAPES
+from bench.client.socket_poll import SocketPoll
 
 __all__ = ["main"]
 
@@ -30,6 +32,8 @@ _STALLED_SECONDS = 0.001
 """The interval in which a sender at the backlog limit reads the receiver's counter."""
 _BURSTS_PER_S = 1000
 """The maximum of bursts; a higher rate has more messages in each burst, since single messages would take a core."""
+_SMALL_BUFFERS_COUNT = 100
+"""With more connections, a receiver's buffer has room for small messages only."""
 _DRAIN_SECONDS = 90.0
 """The time limit for a broker to settle and deliver all messages, a million at most."""
 
@@ -38,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run one role until the phase of the counter file ends it."""
     options = _parser().parse_args(arguments)
     gc.disable()  # the code creates no cycles; a collection would count as latency of the broker
+    _, descriptors_max = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors_max, descriptors_max))
     roles = {"send": _send, "receive": _receive, "idle": _idle}
     roles[options.role](options)
 
@@ -85,13 +91,14 @@ def _send(options: argparse.Namespace) -> None:
         )
         for connection in connections
     ]
+    poll = SocketPoll(senders)
     if options.rate:
-        _send_paced(senders[0], counters, options.rate)
+        _send_paced(senders, poll, counters, options.rate)
     else:
-        _send_freely(senders, counters, options)
+        _send_freely(senders, poll, counters, options)
     deadline = time.monotonic() + _DRAIN_SECONDS
     while any(sender.settled < sender.sent or sender.is_writing for sender in senders):
-        _exchange(senders, _POLL_SECONDS)
+        _exchange(poll, _POLL_SECONDS)
         _write_counters(senders, counters)
         if time.monotonic() > deadline:
             missing = counters.slots[Slot.SENT] - counters.slots[Slot.SETTLED]
@@ -99,14 +106,16 @@ def _send(options: argparse.Namespace) -> None:
     _finish(connections, [latency for sender in senders for latency in sender.latencies_ns])
 
 
-def _send_freely(senders: list[Sender], counters: CounterFile, options: argparse.Namespace) -> None:
+def _send_freely(
+    senders: list[Sender], poll: SocketPoll[Sender], counters: CounterFile, options: argparse.Namespace
+) -> None:
     slots = counters.slots
     backlog = options.backlog or _UNBOUNDED
     total = options.count or _UNBOUNDED
     each = -(-total // len(senders))
     while slots[Slot.PHASE] != Phase.DRAIN:
         if slots[Slot.PHASE] == Phase.PAUSE:
-            _exchange(senders, _PAUSED_SECONDS)
+            _exchange(poll, _PAUSED_SECONDS)
             _write_counters(senders, counters)
             continue
         left = total - sum(sender.sent for sender in senders)
@@ -117,28 +126,33 @@ def _send_freely(senders: list[Sender], counters: CounterFile, options: argparse
         allowance = 0 if stalled else min(room // len(senders), left)
         began = sum(sender.fill(min(allowance, each - sender.sent)) for sender in senders)
         timeout = 0.0 if began else _STALLED_SECONDS if stalled else _POLL_SECONDS
-        _exchange(senders, timeout)
+        _exchange(poll, timeout)
         _write_counters(senders, counters)
 
 
-def _send_paced(sender: Sender, counters: CounterFile, rate: int) -> None:
-    """Send each message when it is due; above 1,000 a second send a burst each millisecond, and time its first one."""
+def _send_paced(senders: list[Sender], poll: SocketPoll[Sender], counters: CounterFile, rate: int) -> None:
+    """Send each message when it is due, the senders in turn.
+
+    Above 1,000 a second a sender sends a burst each millisecond, of which the first message is timed.
+    """
     slots = counters.slots
     burst = max(rate // _BURSTS_PER_S, 1)
     interval = burst / rate
     due = time.monotonic()
+    turns = itertools.cycle(senders)
     while slots[Slot.PHASE] != Phase.DRAIN:
         wait = due - time.monotonic()
         if slots[Slot.PHASE] == Phase.PAUSE:
             wait = _PAUSED_SECONDS
             due = time.monotonic() + interval
         elif wait <= 0:
+            sender = next(turns)
             sender.send_timed(is_measured=slots[Slot.PHASE] == Phase.MEASURE)
             _fill_up(sender, burst - 1)
             due += interval
-            _write_counters([sender], counters)
-        _exchange([sender], max(wait, 0))
-    _write_counters([sender], counters)
+            _write_counters(senders, counters)
+        _exchange(poll, max(wait, 0))
+    _write_counters(senders, counters)
 
 
 def _fill_up(sender: Sender, count: int) -> None:
@@ -147,16 +161,13 @@ def _fill_up(sender: Sender, count: int) -> None:
         count -= began
 
 
-def _exchange(senders: list[Sender], timeout: float) -> None:
+def _exchange(poll: SocketPoll[Sender], timeout: float) -> None:
     """Wait for the sockets, then read what has arrived and write what is pending."""
-    sockets = [sender.socket for sender in senders]
-    writing = [sender.socket for sender in senders if sender.is_writing]
-    readable, writable, _ = select.select(sockets, writing, [], timeout)
-    for sender in senders:
-        if sender.socket in readable:
-            sender.read()
-        if sender.socket in writable:
-            sender.fill(0)
+    readable, writable = poll.wait(timeout)
+    for sender in readable:
+        sender.read()
+    for sender in writable:
+        sender.fill(0)
 
 
 def _write_counters(senders: list[Sender], counters: CounterFile) -> None:
@@ -168,28 +179,32 @@ def _receive(options: argparse.Namespace) -> None:
     counters = CounterFile(options.counters)
     slots = counters.slots
     connections = _connect(options, receives=True)
-    receivers = {
-        connection.socket: Receiver(
-            connection, credit=options.window, body_bytes=options.body_bytes, has_times=options.rate > 0
+    receivers = [
+        Receiver(
+            connection,
+            credit=options.window,
+            body_bytes=options.body_bytes,
+            has_times=options.rate > 0,
+            is_small=options.connections > _SMALL_BUFFERS_COUNT,
         )
         for connection in connections
-    }
+    ]
+    poll = SocketPoll(receivers)
     print("ready", flush=True)
     deadline = float("inf")
     while slots[Slot.PHASE] != Phase.DRAIN or slots[Slot.RECEIVED] < slots[Slot.SENT]:
-        writing = [socket for socket, receiver in receivers.items() if receiver.is_writing]
-        readable, writable, _ = select.select(receivers, writing, [], _POLL_SECONDS)
-        for socket in writable:
-            receivers[socket].write()
-        for socket in readable:
-            receivers[socket].read()
-        slots[Slot.RECEIVED] = sum(receiver.received for receiver in receivers.values())
+        readable, writable = poll.wait(_POLL_SECONDS)
+        for receiver in writable:
+            receiver.write()
+        for receiver in readable:
+            receiver.read()
+        slots[Slot.RECEIVED] = sum(receiver.received for receiver in receivers)
         if slots[Slot.PHASE] == Phase.DRAIN:
             deadline = min(deadline, time.monotonic() + _DRAIN_SECONDS)
             if time.monotonic() > deadline:
                 missing = slots[Slot.SENT] - slots[Slot.RECEIVED]
                 raise TimeoutError(f"{missing} messages did not arrive within {_DRAIN_SECONDS:g} s")
-    _finish(connections, [latency for receiver in receivers.values() for latency in receiver.latencies_ns])
+    _finish(connections, [latency for receiver in receivers for latency in receiver.latencies_ns])
 
 
 def _idle(options: argparse.Namespace) -> None:
@@ -207,7 +222,7 @@ def _finish(connections: list[Connection], latencies_ns: list[int]) -> None:
     latencies_ns.sort()
     report = {"count": len(latencies_ns)}
     if latencies_ns:
-        for name, share in (("p50_us", 0.5), ("p99_us", 0.99), ("max_us", 1.0)):
+        for name, share in (("p50_us", 0.5), ("p99_us", 0.99), ("p999_us", 0.999), ("max_us", 1.0)):
             report[name] = latencies_ns[min(len(latencies_ns) - 1, int(share * len(latencies_ns)))] // 1000
     print(json.dumps(report), flush=True)
 

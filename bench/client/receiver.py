@@ -16,6 +16,7 @@ from bench.client.connection import FRAME_BYTES_MAX, Connection, PeerClosed
 __all__ = ["Receiver"]
 
 _SETTLE_COUNT = 64
+_SMALL_BYTES = 1 << 16
 _FULL_WIDTH = struct.Struct(">I")
 _TIME = struct.Struct(">Q")
 _ACCEPTED = wire.described(wire.ACCEPTED)
@@ -52,10 +53,12 @@ class Receiver:
         "socket",
     )
 
-    def __init__(self, connection: Connection, *, credit: int, body_bytes: int, has_times: bool) -> None:
+    def __init__(
+        self, connection: Connection, *, credit: int, body_bytes: int, has_times: bool, is_small: bool = False
+    ) -> None:
         rest = connection.handed_over()
         self._connection = connection
-        self._buffer = bytearray(rest) + bytes(FRAME_BYTES_MAX + (FRAME_BYTES_MAX >> 2))
+        self._buffer = bytearray(rest) + bytes(_SMALL_BYTES if is_small else FRAME_BYTES_MAX + (FRAME_BYTES_MAX >> 2))
         self._end = len(rest)
         self._credit = credit
         self._delivery_id = 0
