@@ -4,6 +4,6 @@ Rule 1. A figure counts beside that of another broker, or of another version, fr
 Rule 2. Load comes from processes of its own (client/), which know nothing of our protocol code.
 Rule 3. Nothing in ambermq/ imports bench; bench is not in the wheel.
 
-Imports: bench/brokers, bench/client, bench/measures.
+Imports: bench/brokers, bench/client, bench/measures, bench/stalls, tools/client.
 Names: SCENARIOS, run_scenario, Load.
 """

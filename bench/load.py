@@ -77,7 +77,7 @@ LOADS: Final = {
     "ten-1k": Load(1024, connections=10),
     "hundred-100": Load(100, connections=100),
     "thousand-100": Load(100, connections=1000, window=20),
-    "five-thousand-100": Load(100, connections=5000, window=20),
+    "five-thousand-100": Load(100, connections=5000, window=20, backlog=100_000),
     **{f"{client}-100": Load(100, shape=client) for client in SHAPES},
 }
 """The loads by the names of their scenarios."""

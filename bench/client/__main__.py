@@ -80,6 +80,7 @@ def _connect(options: argparse.Namespace, *, receives: bool) -> list[Connection]
 
 def _send(options: argparse.Namespace) -> None:
     counters = CounterFile(options.counters)
+    poll: SocketPoll[Sender] = SocketPoll()
     connections = _connect(options, receives=False)
     senders = [
         Sender(
@@ -91,7 +92,7 @@ def _send(options: argparse.Namespace) -> None:
         )
         for connection in connections
     ]
-    poll = SocketPoll(senders)
+    poll.add(senders)
     if options.rate:
         _send_paced(senders, poll, counters, options.rate)
     else:
@@ -178,6 +179,7 @@ def _write_counters(senders: list[Sender], counters: CounterFile) -> None:
 def _receive(options: argparse.Namespace) -> None:
     counters = CounterFile(options.counters)
     slots = counters.slots
+    poll: SocketPoll[Receiver] = SocketPoll()
     connections = _connect(options, receives=True)
     receivers = [
         Receiver(
@@ -189,7 +191,7 @@ def _receive(options: argparse.Namespace) -> None:
         )
         for connection in connections
     ]
-    poll = SocketPoll(receivers)
+    poll.add(receivers)
     print("ready", flush=True)
     deadline = float("inf")
     while slots[Slot.PHASE] != Phase.DRAIN or slots[Slot.RECEIVED] < slots[Slot.SENT]:

@@ -24,13 +24,17 @@ _P = TypeVar("_P", bound=_Peer)
 class SocketPoll(Generic[_P]):
     """The senders or receivers of a process."""
 
-    def __init__(self, peers: Sequence[_P]) -> None:
-        """Register the sockets of all peers."""
+    def __init__(self) -> None:
+        """Create it without peers, before their sockets: select allows only low descriptors."""
         self._poll = select.epoll()
-        self._peers = {peer.socket.fileno(): peer for peer in peers}
+        self._peers: dict[int, _P] = {}
         self._writing: set[int] = set()
-        for number in self._peers:
-            self._poll.register(number, select.EPOLLIN)
+
+    def add(self, peers: Sequence[_P]) -> None:
+        """Register the sockets of peers."""
+        for peer in peers:
+            self._peers[peer.socket.fileno()] = peer
+            self._poll.register(peer.socket, select.EPOLLIN)
 
     def wait(self, timeout: float) -> tuple[list[_P], list[_P]]:
         """Return the peers whose socket can be read, and those with pending bytes whose socket can be written."""

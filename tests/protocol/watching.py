@@ -18,9 +18,9 @@ from ambermq.protocol.amqp10.message.message import Message, decode_message
 from ambermq.protocol.amqp10.performatives.base import Composite
 from ambermq.protocol.amqp10.performatives.classes import Attach, Detach, Flow, Open, Source, Target, Transfer
 from ambermq.protocol.amqp10.types.values import Described, Symbol
+from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
 from ambermq.protocol.gateway.gateway import Gateway
-from ambermq.protocol.gateway.identity import Identity
 from ambermq.protocol.server_limits import ServerLimits
 from tests.engine.rig import Rig
 from tests.log.lives import DIRECTORY

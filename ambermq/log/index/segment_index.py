@@ -51,6 +51,10 @@ _VERSION: Final = 2
 _TABLES: Final = 4
 _MAP_BYTES_MAX: Final = 1 << 36
 _READ_BYTES: Final = 1 << 20
+_SCAN_BYTES: Final = 4 << 20
+"""One read of a start, which has the disk alone."""
+_PIECE_BYTES_MAX: Final = 256 << 10
+"""One read of a build. While the disk reads 4 MiB, a sync of the log waits for 8 to 12 ms."""
 
 
 def path_of_index(segment: Segment) -> str:
@@ -113,7 +117,7 @@ def _build_steps(
     )
     try:
         with environment.begin(write=True) as transaction:
-            walk = _walk(file, header, segment.size, batch_bytes_max)
+            walk = _walk(file, header, segment.size, batch_bytes_max, piece_bytes_max=_PIECE_BYTES_MAX)
             tables = Tables(segment.base_offset, touches_of)
             yield from tables.collect(walk)
             yield from tables.put(environment, transaction)
@@ -307,7 +311,9 @@ def known_end(segment_path: str, file_id: int) -> int | None:
     return int(next_offset) if (magic, version, indexed_id) == (_MAGIC, _VERSION, file_id) else None
 
 
-def _walk(file: File, header: SegmentHeader, end: int, batch_bytes_max: int) -> BatchWalk:
+def _walk(
+    file: File, header: SegmentHeader, end: int, batch_bytes_max: int, *, piece_bytes_max: int = _SCAN_BYTES
+) -> BatchWalk:
     return BatchWalk(
         file,
         header.file_id,
@@ -315,6 +321,7 @@ def _walk(file: File, header: SegmentHeader, end: int, batch_bytes_max: int) -> 
         position=SEGMENT_HEADER_BYTES,
         end=end,
         batch_bytes_max=batch_bytes_max,
+        piece_bytes_max=piece_bytes_max,
     )
 
 

@@ -31,7 +31,7 @@ from ambermq.log.storage.interface import File
 
 __all__ = ["BatchWalk", "find_later", "find_magic", "times_of"]
 
-_PIECE_BYTES: Final = 4 << 20
+_PIECE_BYTES_MAX: Final = 4 << 20
 _FIRST_PIECE_BYTES: Final = 64 << 10
 _PAGE_MASK: Final = 4095
 _MAGIC: Final = BATCH_MAGIC.to_bytes(4, "little")
@@ -49,6 +49,7 @@ class BatchWalk:
         "_data",
         "_file",
         "_file_id",
+        "_piece_bytes_max",
         "_start",
         "batch_bytes_max",
         "end",
@@ -59,14 +60,24 @@ class BatchWalk:
     )
 
     def __init__(
-        self, file: File, file_id: int, *, salt_crc: int, position: int, end: int, batch_bytes_max: int
+        self,
+        file: File,
+        file_id: int,
+        *,
+        salt_crc: int,
+        position: int,
+        end: int,
+        batch_bytes_max: int,
+        piece_bytes_max: int = _PIECE_BYTES_MAX,
     ) -> None:
+        """Walk [position, end); one read has at most `piece_bytes_max` bytes, or one batch's head."""
         self._file = file
         self._file_id = file_id
         self.salt_crc = salt_crc
         self.position = position
         self.end = end
         self.batch_bytes_max = batch_bytes_max
+        self._piece_bytes_max = piece_bytes_max
         self.header: BatchHeader | None = None
         self.mismatch: Mismatch | None = None
         self._data: Buffer = b""
@@ -77,7 +88,7 @@ class BatchWalk:
         # One long loop: recovery runs it for every batch of the log, and one call a batch would halve its speed.
         position, end = self.position, self.end
         salt_crc, batch_bytes_max = self.salt_crc, self.batch_bytes_max
-        piece_bytes = _FIRST_PIECE_BYTES
+        piece_bytes, piece_bytes_max = _FIRST_PIECE_BYTES, self._piece_bytes_max
         view, start = memoryview(b""), position
         while position < end:
             at = position - start
@@ -101,7 +112,7 @@ class BatchWalk:
             position += header.length
             # Before long bodies the next read covers only a head like this one. Otherwise reads grow.
             head_room = (head_end - at) * 2 | _PAGE_MASK
-            piece_bytes = head_room + 1 if header.body_bytes > 2 * head_room else min(2 * piece_bytes, _PIECE_BYTES)
+            piece_bytes = head_room + 1 if header.body_bytes > 2 * head_room else min(2 * piece_bytes, piece_bytes_max)
         self.position, self.header = position, None
         self.mismatch = self._explain(position)
 
@@ -191,7 +202,7 @@ def find_later(walk: BatchWalk) -> Iterator[BatchWalk]:
 def find_magic(walk: BatchWalk, position: int) -> int:
     """Return the first multiple of 8 from `position` on that has a batch's magic, or the walk's end."""
     while position < walk.end:
-        piece = walk._file.read(min(_PIECE_BYTES, walk.end - position), position)  # noqa: SLF001
+        piece = walk._file.read(min(_PIECE_BYTES_MAX, walk.end - position), position)  # noqa: SLF001
         if not piece:
             break
         at = piece.find(_MAGIC)

@@ -12,6 +12,7 @@ Rule 4. A spare is filled with zeros slowly, 4 MiB at a time and synced every 8 
         syncs from 3 ms to 105-365 ms.
 Rule 5. Sealed segments leave the page cache soon, so that the kernel reuses their pages. A write of 64 KiB into reused
         pages costs the loop 9 us. Into pages that the machine never used, or returned to its host, it costs 220 us.
+        Only the newest one stays until its index is built: a sync of the log waits while the disk reads for the build.
 Rule 6. A file on the list `removed` is deleted (file_deletion.py) as soon as no reader's manifest names it. After a
         compaction the loop must have stopped reading it too.
 Rule 7. Indexes are derived data: if one cannot be built it is missing, the fault is reported, and nothing fails. They
@@ -435,7 +436,9 @@ class Housekeeper:
         return Space(max(0, free_bytes), self._is_full, written_bytes)
 
     def _drop_caches(self) -> None:
-        while self._cached_bytes > self._config.cached_bytes_max:
+        # The newest one stays until its index is built, so that the build does not read from the disk beside syncs.
+        kept_count = 1 if self._index_builder.has_work and not self._is_full else 0
+        while self._cached_bytes > self._config.cached_bytes_max and len(self._cached) > kept_count:
             segment = self._cached.popleft()
             self._cached_bytes -= segment.size
             # A hint to the kernel: a segment that cannot be opened is reported where it is read.

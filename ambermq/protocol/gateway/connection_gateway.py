@@ -29,11 +29,11 @@ from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import Attach, Coordinator, Error
 from ambermq.protocol.amqp10.spec import AmqpCondition, LinkCondition
 from ambermq.protocol.amqp10.types.values import Symbol
+from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.gateway.broker_nodes import BrokerNodes
 from ambermq.protocol.gateway.connection_links import ConnectionLinks, message_bytes
 from ambermq.protocol.gateway.container_ids import CLOSED_FOR_ANOTHER, closes_existing
 from ambermq.protocol.gateway.gateway import Gateway
-from ambermq.protocol.gateway.identity import Identity
 from ambermq.protocol.gateway.internal_publisher import InternalPublisher
 from ambermq.protocol.gateway.links.attach_terms import Refusal, consuming_terms, producing_terms
 from ambermq.protocol.gateway.links.consumer_link import ConsumerLink

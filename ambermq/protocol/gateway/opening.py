@@ -8,8 +8,8 @@ from typing import Any, Final
 from ambermq.protocol.amqp10.performatives.classes import Error, Open
 from ambermq.protocol.amqp10.spec import AmqpCondition
 from ambermq.protocol.amqp10.types.values import Symbol
+from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.gateway.container_ids import DETECTION, SOLE_CONNECTION
-from ambermq.protocol.gateway.identity import Identity
 
 __all__ = ["OFFERED", "PRODUCT", "check_idle_timeout", "check_vhost", "open_properties"]
 

@@ -18,7 +18,7 @@ import structlog
 
 from ambermq.engine.compaction.plan import oldest_requested
 from ambermq.engine.loop.durable_loop import DurableLoop
-from ambermq.protocol.gateway.identity import ManagementScope
+from ambermq.protocol.auth.identity import ManagementScope
 from ambermq.protocol.management.compactions import COMPACTION_TYPE
 from ambermq.protocol.management.snapshots import SNAPSHOT_TYPE
 from ambermq.protocol.server.vhost_runner import VhostServices

@@ -8,7 +8,7 @@ import hmac
 import secrets
 from typing import Final, final
 
-from ambermq.protocol.gateway.identity import ManagementScope
+from ambermq.protocol.auth.identity import ManagementScope
 
 __all__ = ["OneTimeTokens"]
 

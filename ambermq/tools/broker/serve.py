@@ -30,7 +30,7 @@ from ambermq.log.errors import LogFailed
 from ambermq.log.manifest.manifest import manifest_path
 from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST
 from ambermq.protocol.amqp10.connection.sasl import TOKEN_MECHANISM, SaslServer
-from ambermq.protocol.gateway.identity import Identity
+from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.server.server import Server
 from ambermq.protocol.server_limits import ServerLimits
 from ambermq.tools.broker.compaction_child import CompactionStarter

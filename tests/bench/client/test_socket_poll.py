@@ -17,7 +17,8 @@ class _Peer:
 
 def test_a_peer_with_input_is_readable_and_one_with_output_is_writable() -> None:
     quiet, reader, writer = peers = [_Peer(), _Peer(), _Peer()]
-    poll = SocketPoll(peers)
+    poll: SocketPoll[_Peer] = SocketPoll()
+    poll.add(peers)
     assert poll.wait(0) == ([], [])
     reader.other.send(b"x")
     writer.is_writing = True
@@ -31,13 +32,16 @@ def test_a_peer_with_input_is_readable_and_one_with_output_is_writable() -> None
 
 def test_a_wait_without_input_ends_in_time() -> None:
     peer = _Peer()
-    assert SocketPoll([peer]).wait(0.0005) == ([], [])
+    poll: SocketPoll[_Peer] = SocketPoll()
+    poll.add([peer])
+    assert poll.wait(0.0005) == ([], [])
     peer.close()
 
 
 def test_a_closed_peer_is_readable() -> None:
     peer = _Peer()
-    poll = SocketPoll([peer])
+    poll: SocketPoll[_Peer] = SocketPoll()
+    poll.add([peer])
     peer.other.close()
     assert poll.wait(1) == ([peer], [])
     peer.close()

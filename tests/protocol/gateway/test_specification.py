@@ -29,8 +29,8 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Transfer,
 )
 from ambermq.protocol.amqp10.types.values import Array, Symbol, UInt, ULong
+from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.gateway.container_ids import SOLE_CONNECTION
-from ambermq.protocol.gateway.identity import Identity
 from ambermq.protocol.gateway.links.routing_fields import RoutingFields
 from tests.engine.rig import Rig
 from tests.protocol.peers import Wire

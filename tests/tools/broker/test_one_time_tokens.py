@@ -1,6 +1,6 @@
 """A one-time token gives its scope once, as long as its child lives."""
 
-from ambermq.protocol.gateway.identity import ManagementScope
+from ambermq.protocol.auth.identity import ManagementScope
 from ambermq.tools.broker.one_time_tokens import OneTimeTokens
 
 _SCOPE = ManagementScope("default", frozenset())

@@ -10,8 +10,8 @@ from ambermq.engine.effects import ConsumerReady
 from ambermq.protocol.amqp10.connection.connection import Connection
 from ambermq.protocol.amqp10.endpoints import SessionEndpoint
 from ambermq.protocol.amqp10.performatives.classes import Error
+from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.gateway.engine_port import EnginePort
-from ambermq.protocol.gateway.identity import Identity
 from ambermq.protocol.server_limits import ServerLimits
 
 __all__ = ["ConsumerPeer", "LinkGateway", "LinkPeer", "ProducerPeer"]

@@ -28,8 +28,8 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Transfer,
 )
 from ambermq.protocol.amqp10.types.values import Described, Map, Symbol, ULong
+from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
-from ambermq.protocol.gateway.identity import Identity
 from ambermq.protocol.gateway.nodes.management_node import _cut
 from tests.engine.rig import Rig
 from tests.protocol.amqp_messages import messages

@@ -18,7 +18,7 @@ from ambermq.log.recovery.recovery import Recovery
 from ambermq.protocol.amqp10.message.message import AmqpValue, Message, decode_message
 from ambermq.protocol.amqp10.performatives.classes import Detach
 from ambermq.protocol.amqp10.types.values import Timestamp, ULong
-from ambermq.protocol.gateway.identity import Identity
+from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.gateway.sources.event_source import EventSource
 from tests.engine.rig import COLD, Rig
 from tests.log.lives import DIRECTORY

@@ -21,8 +21,8 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Target,
 )
 from ambermq.protocol.amqp10.types.values import Symbol
+from ambermq.protocol.auth.identity import Identity, ManagementScope
 from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
-from ambermq.protocol.gateway.identity import Identity, ManagementScope
 from ambermq.protocol.management.compactions import COMPACTION_TYPE
 from ambermq.protocol.management.snapshots import SNAPSHOT_TYPE
 from tests.engine.rig import Rig
