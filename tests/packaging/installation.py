@@ -21,7 +21,10 @@ __all__ = ["BUILD_REQUIREMENT", "Installation", "copy_sources"]
 
 BUILD_REQUIREMENT: Final = (77, 0, 3)
 """The version of setuptools that pyproject.toml asks for."""
-_FILES: Final = ("LICENSE", "MANIFEST.in", "README.md", "pyproject.toml")
+_FILES: Final = (
+    *("ARCHITECTURE.md", "CHANGELOG.md", "Dockerfile", "LICENSE", "MANIFEST.in", "README.md", "SECURITY.md"),
+    "pyproject.toml",
+)
 _PIP: Final = ("--no-deps", "--no-index", "--no-build-isolation", "--ignore-installed", "--no-compile", "--quiet")
 
 
@@ -30,7 +33,9 @@ def copy_sources(target: Path) -> Path:
     target.mkdir()
     for name in _FILES:
         shutil.copy2(ROOT / name, target)
-    shutil.copytree(ROOT / "ambermq", target / "ambermq", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "ambermq", target / "ambermq", symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("contrib", "docs"):
+        shutil.copytree(ROOT / name, target / name)
     for name in SIGNPOSTS:
         (target / name).symlink_to((ROOT / name).readlink())
     for name in ("bench", "tests"):

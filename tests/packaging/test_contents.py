@@ -15,7 +15,8 @@ _DATA = {"ambermq/py.typed", "ambermq/engine/selectors/selector.lark"}
 def expected() -> set[str]:
     """The files of the package that are distributed."""
     modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "ambermq").rglob("*.py")}
-    return {name for name in modules if not name.startswith(_GENERATOR)} | _DATA
+    pages = {f"ambermq/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "docs").rglob("*.md")}
+    return {name for name in modules if not name.startswith(_GENERATOR)} | _DATA | pages
 
 
 def test_the_wheel_installs_one_name(wheel: Path) -> None:
@@ -36,8 +37,11 @@ def test_the_sdist_has_no_links_and_one_package(sdist: Path) -> None:
     names = {"/".join(PurePosixPath(member.name).parts[1:]) for member in members if member.isfile()}
     assert {name for name in names if name.startswith("ambermq/")} == expected()
     beside = {name for name in names if "/" not in name}
-    assert beside == {"LICENSE", "MANIFEST.in", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg"}
-    assert {name.split("/")[0] for name in names - beside} == {"ambermq", "ambermq.egg-info"}
+    built = {"LICENSE", "MANIFEST.in", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg"}
+    assert beside == built | {"ARCHITECTURE.md", "CHANGELOG.md", "SECURITY.md", "Dockerfile"}
+    assert {name.split("/")[0] for name in names - beside} == {"ambermq", "ambermq.egg-info", "contrib", "docs"}
+    assert "docs/index.md" in names
+    assert "contrib/systemd/ambermq.service" in names
 
 
 def test_the_build_requirement_is_the_one_of_the_tests() -> None:

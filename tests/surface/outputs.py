@@ -66,6 +66,7 @@ class Found:
 def run_all(place: Path) -> Found:
     """Run the script in an empty directory."""
     found = Found()
+    found.run("docs")
     config, messages = place / "config.toml", place / "messages.ndjson"
     config.write_text(_TEMPLATES)
     messages.write_text(_MESSAGES + "\n")

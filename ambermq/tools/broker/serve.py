@@ -47,6 +47,7 @@ from ambermq.tools.broker.process_tuning import (
     warn_of_slowness,
 )
 from ambermq.tools.broker.retention_notice import grace_seconds
+from ambermq.tools.broker.service_notify import ServiceNotifier
 from ambermq.tools.broker.vhost_store import VhostStore
 from ambermq.tools.client.broker_option import data_directory
 from ambermq.tools.client.broker_url import BrokerUrl
@@ -120,7 +121,9 @@ class Broker:
         with listen_errors(self.host, self.port):
             port = await server.start(self.host, self.port, sockets)
         stop_signal = _stop_signal()
-        self._announce(BrokerUrl(self.host, port), vhosts)
+        url, notifier = BrokerUrl(self.host, port), ServiceNotifier()
+        self._announce(url, vhosts)
+        notifier.ready(f"serving {url}")
         starter = CompactionStarter(self.directory, self.settings, tokens, vhosts.services, grace_s=grace_s)
         compactions = asyncio.get_running_loop().create_task(starter.run())
         await _first_of(stop_signal, server.stopped)
@@ -129,7 +132,9 @@ class Broker:
         if server.failure is not None:
             raise server.failure
         structlog.get_logger().info("stopping", data=self.directory)
+        notifier.stopping()
         await server.stop()
+        notifier.close()
         if server.failure is not None:
             raise server.failure
 
