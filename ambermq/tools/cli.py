@@ -26,6 +26,10 @@ _COMMANDS: Final = {
         "ambermq.tools.wiring.attachment_commands:detach",
         "Remove an attachment: MUXER stops sending to MEMBER.",
     ),
+    "doctor": (
+        "ambermq.tools.doctor.command:doctor",
+        "Check disk, limits, clock and interpreter, and give advice.",
+    ),
     "docs": ("ambermq.tools.documentation:docs", "Print a page of the documentation, or list the pages."),
     "history": ("ambermq.tools.history.commands:history", "Show what happened to queues and messages, and when."),
     "log": ("ambermq.tools.history.log_commands:log", "Read, verify, repair and compact the log in a data directory."),

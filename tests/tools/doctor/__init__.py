@@ -1,0 +1,1 @@
+"""Tests of ambermq/tools/doctor: findings about this machine, and about machines that are told."""
