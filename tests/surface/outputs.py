@@ -24,7 +24,7 @@ NOT_RUN: Final = {
     "doctor": ["[].advice", "[].check", "[].found", "[].level"],
     "log query": ["the columns of the query"],
 }
-"""The doctor exits as the machine is. Spark would have to start for the query, whose keys are what the user asks for."""
+"""The doctor exits as the machine is. Spark would have to start for the query, and its keys are what a user selects."""
 
 _WHOLE: Final = {
     "id": "m1",
