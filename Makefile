@@ -14,13 +14,16 @@ MUTANTS := $(VENV)/.installed-mutants
 WHICH := -c 'import os, sys; print("Python %d.%d in %s" % (*sys.version_info[:2], os.path.realpath(sys.base_prefix)))'
 RHEA := tests/interop/rhea/node_modules/.installed
 
-.PHONY: help run demo test test-fast test-interop spark lint bench crash soak fuzz mutants spec rhea clean
+.PHONY: help run man demo test test-fast test-interop spark lint bench crash soak fuzz mutants spec rhea clean
 
 help: ## lists these targets; so does make alone
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
 run: $(BASE) ## serves ./data on 127.0.0.1:5672
 	$(BIN)/ambermq serve --data ./data
+
+man: $(BASE) ## writes a man page for each command into build/man
+	$(BIN)/python -m ambermq.tools.manual build/man
 
 demo: $(BASE) ## shows a SIGKILL that loses no message, a snapshot, the story of one message and a compaction
 	$(BIN)/python -m ambermq.tools.demo

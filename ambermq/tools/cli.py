@@ -22,6 +22,10 @@ _COMMANDS: Final = {
         "ambermq.tools.messages.bench_command:bench",
         "Measure throughput, latency and the broker's CPU time.",
     ),
+    "completion": (
+        "ambermq.tools.completion:completion",
+        "Print the script that completes commands in SHELL.",
+    ),
     "detach": (
         "ambermq.tools.wiring.attachment_commands:detach",
         "Remove an attachment: MUXER stops sending to MEMBER.",

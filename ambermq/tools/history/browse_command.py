@@ -23,6 +23,7 @@ from ambermq.log.read.body_store import DAMAGED
 from ambermq.protocol.amqp10.types.decode import decode
 from ambermq.protocol.gateway.links.consumer_link import redelivered
 from ambermq.tools.client.broker_option import broker_options
+from ambermq.tools.client.queue_completion import complete_queue
 from ambermq.tools.messages.message_preview import message_facts, one_line, pairs_text
 from ambermq.tools.messages.message_text import plain, presented
 from ambermq.tools.past.moment_option import at_option
@@ -40,7 +41,7 @@ _LIMIT: Final = 20
 
 
 @click.command("browse", epilog="Example: ambermq queue browse orders --at 2026-11-21 --limit 5 --data ./data")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_queue)
 @at_option
 @click.option(
     "--limit",

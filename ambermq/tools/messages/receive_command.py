@@ -7,6 +7,7 @@ import click
 from ambermq.tools.client.broker_option import broker_options, broker_url
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.client.queue_completion import complete_queue
 from ambermq.tools.messages.message_text import presented, printed_text
 from ambermq.tools.messages.subscriber import OUTCOMES, Subscriber
 from ambermq.tools.terminal.errors import ToolError
@@ -20,7 +21,7 @@ __all__ = ["receive"]
 @click.command(
     epilog="Example: ambermq receive orders --count 10 --timeout 2 --ndjson --data ./data",
 )
-@click.argument("address")
+@click.argument("address", shell_complete=complete_queue)
 @broker_options
 @click.option("--count", type=click.IntRange(1), help="Stop after N messages. Default: 1, or no limit with --follow.")
 @click.option(

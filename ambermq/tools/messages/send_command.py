@@ -16,6 +16,7 @@ from ambermq.protocol.amqp10.limits import UINT_MAX
 from ambermq.tools.client.broker_option import broker_options, broker_url
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.client.queue_completion import complete_queue
 from ambermq.tools.messages.message_text import MessageDraft, draft_bytes, read_draft, with_properties
 from ambermq.tools.messages.publisher import Publisher
 from ambermq.tools.terminal.errors import ToolError
@@ -32,7 +33,7 @@ _STANDARD_INPUT: Final = "-"
 @click.command(
     epilog="Example: ambermq send orders 'hello' --property region=eu --url amqp://127.0.0.1:5672",
 )
-@click.argument("address")
+@click.argument("address", shell_complete=complete_queue)
 @click.argument("body", required=False)
 @broker_options
 @click.option("--count", type=click.IntRange(1), default=1, show_default=True, help="Send the message N times.")

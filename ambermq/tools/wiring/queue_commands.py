@@ -14,6 +14,7 @@ from ambermq.tools.client.broker_option import broker_options, broker_url
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import QueueManagement
+from ambermq.tools.client.queue_completion import complete_queue
 from ambermq.tools.past.low_priority import ReadingGroup, lower_priority
 from ambermq.tools.past.moment_option import at_option
 from ambermq.tools.terminal.output import output_option, print_done, print_rows, print_values
@@ -54,7 +55,7 @@ def list_queues(at: str | None, url: str | None, data: str | None, output: str) 
 
 
 @queue.command("show", epilog="Example: ambermq queue show orders --data ./data")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_queue)
 @at_option
 @broker_options
 @output_option
@@ -91,7 +92,7 @@ def declare(
 
 
 @queue.command("update", epilog="Example: ambermq queue update orders --messages-max 500000 --data ./data")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_queue)
 @click.option(
     "--messages-max",
     type=click.IntRange(0, COUNT_MAX),
@@ -112,7 +113,7 @@ def update(name: str, messages_max: int, url: str | None, data: str | None, outp
 
 
 @queue.command("delete", epilog="Example: ambermq queue delete orders --if-empty --data ./data")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_queue)
 @click.option("--if-unused", is_flag=True, help="Only if it has no consumers.")
 @click.option("--if-empty", is_flag=True, help="Only if it has no messages.")
 @broker_options
@@ -128,7 +129,7 @@ def delete(name: str, if_unused: bool, if_empty: bool, url: str | None, data: st
 
 
 @queue.command("purge", epilog="Example: ambermq queue purge orders --data ./data")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_queue)
 @broker_options
 @output_option
 def purge(name: str, url: str | None, data: str | None, output: str) -> None:
