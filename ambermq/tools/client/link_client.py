@@ -76,7 +76,8 @@ class LinkClient:
         connection.open(f"{HOSTNAME_PREFIX}{url.vhost}" if url.vhost else url.host)
         client = cls(stream, connection, url)
         try:
-            client.await_event(lambda event: isinstance(event, Opened), "its open")
+            # A silent broker is one that cannot be reached.
+            client.await_event(lambda event: isinstance(event, Opened), "its open", code=ExitCode.CANNOT_CONNECT)
             client.check_vhost()
         except BaseException:
             stream.close()
@@ -133,7 +134,14 @@ class LinkClient:
         self._exchange(0.0 if pending else until, watch)
         return pending + self._take_events()
 
-    def await_event(self, is_wanted: Callable[[Event], bool], what: str, *, timeout_s: float | None = None) -> Event:
+    def await_event(
+        self,
+        is_wanted: Callable[[Event], bool],
+        what: str,
+        *,
+        timeout_s: float | None = None,
+        code: ExitCode = ExitCode.TIMEOUT,
+    ) -> Event:
         """Return the first wanted event; keep the others; raise ToolError if `what` does not come in time."""
         timeout_s = TIMEOUT_SECONDS if timeout_s is None else timeout_s
         deadline = time.monotonic() + timeout_s
@@ -150,7 +158,7 @@ class LinkClient:
             where=str(self.url),
             expected=f"an answer within {timeout_s:.0f} s",
             found="none",
-            code=ExitCode.TIMEOUT,
+            code=code,
         )
 
     def flush(self) -> None:

@@ -28,6 +28,11 @@ __all__ = ["send"]
 
 _READ_BYTES: Final = 64 * 1024
 _STANDARD_INPUT: Final = "-"
+_UNROUTABLE: Final = (
+    "no queue takes what is sent to this address: a topic needs a subscription, a muxer an attachment that matches; "
+    "`ambermq route {}` shows what was compared"
+)
+"""The advice for the outcome released, which has no room for a reason."""
 
 
 @click.command(
@@ -171,6 +176,7 @@ def _report(publisher: Publisher, address: str, seconds: float, output: str) -> 
             where=address,
             expected=f"{sent} accepted",
             found=f"{others}{f' ({publisher.refusal})' if publisher.refusal else ''}",
+            advice=_UNROUTABLE.format(address) if publisher.outcomes["released"] else "",
         )
 
 

@@ -49,15 +49,15 @@ def test_a_host_that_has_no_address_cannot_be_connected_to() -> None:
         LinkClient.connect(BrokerUrl("host.invalid"))
 
 
-def test_a_silent_peer_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was awaited is named; exit code 3."""
+def test_a_silent_peer_cannot_be_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was awaited is named; exit code 4, as for a peer that is not there."""
     monkeypatch.setattr(link_client, "TIMEOUT_SECONDS", 0.2)
     heard = threading.Event()
     with peer(lambda _: heard.wait(10)) as url:
         with pytest.raises(ToolError, match="has not sent its open") as caught:
             LinkClient.connect(url)
         heard.set()
-    assert caught.value.exit_code == ExitCode.TIMEOUT
+    assert caught.value.exit_code == ExitCode.CANNOT_CONNECT
 
 
 def test_a_peer_that_hangs_up_has_broken_the_connection() -> None:

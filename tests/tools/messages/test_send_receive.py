@@ -267,3 +267,11 @@ def test_a_file_that_is_missing_or_wrong_is_named(on_broker: Run, tmp_path: Path
     wrong = on_broker("send", "files", "--ndjson", "--file", path)
     assert wrong.exit_code == ExitCode.USAGE
     assert wrong.stderr.startswith(f"error: {path}, line 2: the line is not a message in JSON")
+
+
+def test_a_topic_without_subscriptions_is_named_as_the_reason(on_broker: Run) -> None:
+    """The outcome released has no reason of its own."""
+    done = on_broker("send", "/topics/news.eu", "hello")
+    assert done.exit_code == 1
+    assert "found 1 released; no queue takes what is sent to this address: a topic needs a subscription" in done.stderr
+    assert "`ambermq route /topics/news.eu` shows what was compared" in done.stderr
