@@ -18,6 +18,7 @@ _COMMANDS: Final = {
         "ambermq.tools.wiring.attachment_commands:attach",
         "Attach MEMBER, a queue or muxer:NAME, to MUXER.",
     ),
+    "audit": ("ambermq.tools.audit.command:audit", "Show and verify the log of who did what."),
     "bench": (
         "ambermq.tools.messages.bench_command:bench",
         "Measure throughput, latency and the broker's CPU time.",

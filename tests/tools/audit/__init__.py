@@ -1,0 +1,1 @@
+"""Tests of ambermq/tools/audit: the chain, its writer, and the commands."""
