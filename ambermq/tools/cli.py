@@ -42,6 +42,7 @@ _COMMANDS: Final = {
         "ambermq.tools.wiring.muxer_commands:muxer",
         "List, show, declare, update and delete muxers.",
     ),
+    "proxy": ("ambermq.tools.proxy.commands:proxy", "Record, print and replay AMQP 1.0 connections of any client."),
     "queue": (
         "ambermq.tools.wiring.queue_commands:queue",
         "List, show, browse, declare, update, delete and purge queues.",
@@ -53,6 +54,10 @@ _COMMANDS: Final = {
     "route": (
         "ambermq.tools.wiring.route_command:route",
         "Show where a message to ADDRESS would go, and why.",
+    ),
+    "script": (
+        "ambermq.tools.scripts.commands:script",
+        "Run scripts of AMQP clients, to reproduce a bug without code.",
     ),
     "send": (
         "ambermq.tools.messages.send_command:send",

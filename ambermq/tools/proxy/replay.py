@@ -1,0 +1,244 @@
+"""A replay: the records of a recording in order, the client's sent to a broker, the broker's awaited from it.
+
+Rule 1. A frame of the client is sent when all facts have come that the recorded broker told before, on any connection.
+        So the order of cause and effect is that of the recording.
+Rule 2. A fact is awaited by its key and compared by its value. The first difference ends the replay.
+Rule 3. A transfer waits for credit and window if the recorded client had them.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, NoReturn, TypeVar
+
+from ambermq.protocol.amqp10.framing.frames import SASL_FRAME, encode_frame
+from ambermq.protocol.amqp10.performatives.classes import SaslInit, SaslResponse, Transfer
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.proxy.broker_facts import Fact
+from ambermq.tools.proxy.client_frames import FrameMapping
+from ambermq.tools.proxy.connection_model import ConnectionModel
+from ambermq.tools.proxy.frame_stream import FramePart, FrameStream, Part
+from ambermq.tools.proxy.recording import Kind, Record
+from ambermq.tools.proxy.replay_socket import ReplaySocket, exchange
+
+__all__ = ["Difference", "Replay"]
+
+_ONE_STEP_MECHANISMS: Final = frozenset({"ANONYMOUS", "PLAIN", "EXTERNAL", "MSSBCBS"})
+_ENDING: Final = ("close", "end", "detach", "sasl-outcome")
+"""The facts that explain why another one does not come."""
+
+
+_Found = TypeVar("_Found")
+
+
+class Difference(Exception):
+    """The first difference: the broker did not tell what the recorded one told."""
+
+    def __init__(self, connection: int, expected: str, found: str) -> None:
+        super().__init__(f"connection {connection}: expected {expected}, found {found}")
+        self.connection = connection
+        self.expected = expected
+        self.found = found
+
+
+@dataclass(slots=True)
+class _Replayed:
+    """One connection of the recording and of the replay."""
+
+    number: int
+    live: ReplaySocket
+    model: ConnectionModel = field(default_factory=ConnectionModel)
+    client: FrameStream = field(default_factory=FrameStream)
+    broker: FrameStream = field(default_factory=FrameStream)
+    has_own_login: bool = False
+    """Whether the user of the URL replaced the recorded one, and its exchange."""
+
+    @property
+    def mapping(self) -> FrameMapping:
+        """The mapping of the client's frames."""
+        return FrameMapping(self.model, self.live.model)
+
+
+class Replay:
+    """A replay against one broker."""
+
+    def __init__(self, target: BrokerUrl, *, timeout_s: float, speed: float) -> None:
+        """`speed` 0 makes no pauses."""
+        self._target = target
+        self._timeout_s = timeout_s
+        self._speed = speed
+        self._connections: dict[int, _Replayed] = {}
+        self._began: tuple[int, float] | None = None
+        self.sent_count = 0
+        """Frames and headers that were sent."""
+        self.compared_count = 0
+        """Facts that were compared."""
+        self.connection_count = 0
+
+    def close(self) -> None:
+        """Close all sockets."""
+        for each in self._connections.values():
+            each.live.close()
+
+    def play(self, record: Record) -> None:
+        """Play one record; raise Difference for the first difference, ConnectionBroke if no broker answers."""
+        if record.kind is Kind.OPENED:
+            self._pace(record.time_us)
+            self._connections[record.connection] = _Replayed(record.connection, ReplaySocket(self._target))
+            self.connection_count += 1
+            return
+        each = self._connections.get(record.connection)
+        if each is None:
+            return
+        match record.kind:
+            case Kind.CLIENT:
+                self._pace(record.time_us)
+                for part in each.client.feed(record.content):
+                    self._send(each, part)
+            case Kind.BROKER:
+                for part in each.broker.feed(record.content):
+                    self._compare(each, part)
+            case Kind.CLIENT_END:
+                self._end_client(each)
+            case Kind.BROKER_END:
+                self._await(each, "the end of the connection", lambda: each.live.is_ended or None)
+
+    def finish(self) -> None:
+        """Raise Difference if a broker told more than the recorded one, where the client ended the link in order."""
+        for each in self._connections.values():
+            for key, facts in each.live.facts.items():
+                link = key[1:4]
+                allowed = each.model.late[key]
+                is_ordered = key[0] == "message" and _is_detached(each.model, link)
+                if key[0] in ("attach", "begin") or (is_ordered and len(facts) > allowed):
+                    raise Difference(each.number, "nothing more", facts[0].shown)
+
+    def _pace(self, time_us: int) -> None:
+        if self._began is None:
+            self._began = time_us, time.monotonic()
+        if not self._speed:
+            return
+        began_us, began_s = self._began
+        due = began_s + (time_us - began_us) / 1_000_000 / self._speed
+        while (left := due - time.monotonic()) > 0:
+            self._exchange(left)
+
+    def _exchange(self, seconds: float) -> None:
+        exchange([each.live for each in self._connections.values()], seconds)
+
+    # The client
+
+    def _send(self, each: _Replayed, part: Part) -> None:
+        frames: list[FramePart] = []
+        data = part.data
+        if isinstance(part, FramePart):
+            if part.is_sasl:
+                data = self._login(each, part)
+            else:
+                frames = self._mapped(each, part)
+                data = b"".join(frame.data for frame in frames)
+        if frames and isinstance(frames[0].performative, Transfer):
+            self._await_room(each, frames)
+        each.live.send(data, frames)
+        each.model.sent(part)
+        self.sent_count += 1
+        self._exchange(0.0)
+        self._await(each, "a broker that reads", lambda: not each.live.is_full or None)
+
+    def _mapped(self, each: _Replayed, part: FramePart) -> list[FramePart]:
+        try:
+            return each.mapping.mapped(part)
+        except ValueError as error:
+            raise Difference(each.number, "a broker that accepts the client's frame", str(error)) from error
+
+    def _login(self, each: _Replayed, part: FramePart) -> bytes:
+        """Return the bytes of a SASL frame: the recorded one, or that of the user in the URL."""
+        if isinstance(part.performative, SaslResponse) and each.has_own_login:
+            return b""
+        if not isinstance(part.performative, SaslInit):
+            return part.data
+        if self._target.username is not None:
+            each.has_own_login = True
+            response = f"\0{self._target.username}\0{self._target.password}".encode()
+            init = SaslInit(mechanism="PLAIN", initial_response=response, hostname=part.performative.hostname)
+            return encode_frame(0, init, frame_type=SASL_FRAME)
+        mechanism = str(part.performative.mechanism)
+        if mechanism not in _ONE_STEP_MECHANISMS:
+            expected = "a mechanism whose answers can be repeated, or a user in the URL of --to"
+            raise Difference(each.number, expected, f"the recorded mechanism {mechanism}")
+        return part.data
+
+    def _await_room(self, each: _Replayed, frames: list[FramePart]) -> None:
+        """Wait for credit and window, if the recorded client had them."""
+        transfer, channel = frames[0].performative, frames[0].channel
+        assert isinstance(transfer, Transfer)
+        recorded, live = each.model.sessions.get(channel), each.live.model.sessions.get(channel)
+        if recorded is None or live is None:
+            return
+        if recorded.window > 0:
+            self._await(each, "a window for the client's transfer", lambda: live.window > 0 or None)
+        link, own = recorded.by_client_handle.get(transfer.handle), live.by_client_handle.get(transfer.handle)
+        if link is not None and own is not None and link.has_credit and not link.is_unfinished:
+            expected = f"credit for delivery {own.delivery_count + 1} of link {link.name!r}"
+            self._await(each, expected, lambda: own.has_credit or None)
+
+    def _end_client(self, each: _Replayed) -> None:
+        for part in each.client.finish():
+            each.live.send(part.data)
+        self._await(each, "a broker that reads", lambda: not each.live.has_output or None)
+        each.live.finish()
+
+    # The broker
+
+    def _compare(self, each: _Replayed, part: Part) -> None:
+        if isinstance(part, FramePart) and each.has_own_login and _is_exchange(part):
+            return
+        for fact in each.model.facts(part):
+            found = self._await(each, fact.shown, partial(each.live.take, fact.key), fact)
+            if found.value != fact.value:
+                raise Difference(each.number, fact.shown, found.shown)
+            self.compared_count += 1
+
+    def _await(
+        self, each: _Replayed, expected: str, find: Callable[[], _Found | None], fact: Fact | None = None
+    ) -> _Found:
+        """Return what `find` finds; raise Difference when it can come no more, or after the timeout."""
+        deadline = time.monotonic() + self._timeout_s
+        while (found := find()) is None:
+            if each.live.is_ended or each.live.peek(("close",)):
+                self._raise(each, expected, "the end of the connection")
+            if fact is not None and self._is_hopeless(each, fact):
+                self._raise(each, expected, "the end of its link or session")
+            if time.monotonic() >= deadline:
+                self._raise(each, expected, f"nothing within {self._timeout_s:g} s")
+            self._exchange(deadline - time.monotonic())
+        return found
+
+    def _is_hopeless(self, each: _Replayed, fact: Fact) -> bool:
+        """Return whether the link or the session of an awaited fact has ended."""
+        scope = fact.key[1:]
+        facts = each.live.facts
+        return (fact.kind != "end" and ("end", *scope[:1]) in facts) or (
+            fact.kind not in ("detach", "attach") and len(scope) >= 3 and ("detach", *scope[:3]) in facts
+        )
+
+    def _raise(self, each: _Replayed, expected: str, found: str) -> NoReturn:
+        cause = each.live.peek(_ENDING)
+        raise Difference(each.number, expected, found if cause is None else cause.shown)
+
+
+def _is_exchange(part: FramePart) -> bool:
+    """Return whether a SASL frame is part of the exchange that a login of another mechanism replaces."""
+    return part.is_sasl and part.performative is not None and part.performative.TYPE == "sasl-challenge"
+
+
+def _is_detached(model: ConnectionModel, key: tuple[object, ...]) -> bool:
+    """Return whether the recorded client detached the link, or closed the connection, in order."""
+    if model.is_client_closed:
+        return True
+    session = next((each for channel, each in model.sessions.items() if channel == key[0]), None)
+    if session is None:
+        return False
+    link = next((each for name, each in session.links.items() if name == key[1:3]), None)
+    return session.is_client_ended or (link is not None and link.is_client_detached)
