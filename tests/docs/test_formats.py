@@ -19,6 +19,7 @@ from ambermq.snapshot import block_file
 from ambermq.snapshot.block_file import BlockKind, Header
 from ambermq.tools.backup import format as backup_format
 from ambermq.tools.backup.format import Frame, Table
+from ambermq.tools.proxy import recording
 from tests.docs.event_tables import with_layouts
 from tests.docs.pages import blocks, drawing, rows, text_of
 
@@ -39,6 +40,8 @@ _SNAPSHOT: Final = "docs/snapshot-format.md"
         (_SNAPSHOT, "## Backup header", backup_format.HEADER_BYTES),
         (_SNAPSHOT, "## Backup frame", backup_format.FRAME_HEADER_BYTES),
         (_SNAPSHOT, "## Backup trailer", backup_format.TRAILER_BYTES),
+        ("docs/proxy.md", "## Recording header", recording.HEADER_BYTES),
+        ("docs/proxy.md", "## Recording record", recording.RECORD_HEADER_BYTES),
     ],
 )
 def test_drawn_fields_lie_back_to_back(page: str, heading: str, size: int) -> None:

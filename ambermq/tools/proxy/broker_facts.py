@@ -4,6 +4,7 @@ Rule 1. A key names an object by what the client chose: its channel, the link's 
 Rule 2. Numbers that the broker chooses, times, versions and descriptions of errors are no part of a value.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
@@ -22,7 +23,7 @@ from ambermq.protocol.amqp10.performatives.classes import (
 from ambermq.tools.messages.message_preview import one_line
 from ambermq.tools.messages.message_text import presented
 
-__all__ = ["Fact", "attach_value", "error_value", "message_value", "state_value"]
+__all__ = ["DynamicAddresses", "Fact", "attach_value", "error_value", "message_value", "state_value"]
 
 _SHOWN_MAX: Final = 160
 _VOLATILE: Final = ("ttl_ms", "delivery_annotations")
@@ -37,11 +38,35 @@ class Fact(NamedTuple):
     """What is compared."""
     shown: str
     """The fact as text."""
+    ordinal: int = 0
+    """The number of a message on its link."""
+    has_order: bool = True
+    """Whether the fact must be the next one of its key: messages that were returned come back at any place."""
 
     @property
     def kind(self) -> str:
         """The kind of the fact."""
         return str(self.key[0])
+
+
+class DynamicAddresses:
+    """The addresses of all dynamic nodes of one broker: any connection may use them."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[tuple[int, str, int], str] = {}
+        """Addresses by what does not differ from broker to broker: connection, link, and how often it had a node."""
+        self.names: dict[str, str] = {}
+        """Names for the addresses."""
+        self._counts: Counter[tuple[int, str]] = Counter()
+
+    def add(self, connection: int, link: str, address: str) -> None:
+        """Add the node of a link."""
+        if address in self.names:
+            return
+        self._counts[connection, link] += 1
+        count = self._counts[connection, link]
+        self.by_name[connection, link, count] = address
+        self.names[address] = f"the dynamic node {count} of link {link} of connection {connection}"
 
 
 def error_value(error: Error | None) -> str:

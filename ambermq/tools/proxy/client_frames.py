@@ -6,7 +6,7 @@ Rule 3. What the recorded broker chose is replaced by what this one chose: the f
         delivery-ids, delivery-tags, dynamic addresses, and max-frame-size, by which transfers are split.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -32,9 +32,13 @@ _Terminus = TypeVar("_Terminus", Source, Target)
 class FrameMapping:
     """The mapping of one connection: the model of the recording, and that of the replay."""
 
-    def __init__(self, recorded: ConnectionModel, live: ConnectionModel) -> None:
+    def __init__(
+        self, recorded: ConnectionModel, live: ConnectionModel, ordinals: Mapping[tuple[object, ...], int] | None = None
+    ) -> None:
+        """Map by two models; `ordinals` has the number of a live delivery by channel, link and recorded number."""
         self._recorded = recorded
         self._live = live
+        self._ordinals = {} if ordinals is None else ordinals
 
     def mapped(self, part: FramePart) -> list[FramePart]:
         """Return the frames to send for a recorded one; raise ValueError if the broker accepts none for it."""
@@ -48,7 +52,10 @@ class FrameMapping:
             case Flow():
                 return [_changed(part, _flow(performative, recorded, live))]
             case Disposition(role=Role.RECEIVER):
-                return [_changed(part, each) for each in _disposition(performative, recorded, live)]
+                return [
+                    _changed(part, each)
+                    for each in _disposition(performative, recorded, self._live_ids(recorded, live))
+                ]
             case Transfer():
                 return self._fitted(self._transfers(part, performative))
             case _:
@@ -56,8 +63,20 @@ class FrameMapping:
 
     def _addresses(self) -> dict[str, str]:
         """Return the dynamic addresses of this broker by those of the recorded one."""
-        live = self._live.dynamic
-        return {address: live[name] for name, address in self._recorded.dynamic.items() if name in live}
+        live = self._live.addresses.by_name
+        recorded = self._recorded.addresses.by_name
+        return {address: live[name] for name, address in recorded.items() if name in live and live[name] != address}
+
+    def _live_ids(self, recorded: SessionModel, live: SessionModel) -> dict[int, int]:
+        """Return the delivery-ids of this broker by those of the recorded one."""
+        ids = live.received_ids()
+        found = {}
+        for number, delivery in recorded.received.items():
+            key, ordinal = delivery.link.key, delivery.ordinal
+            own = ids.get((key, self._ordinals.get((recorded.channel, *key, ordinal), ordinal)))
+            if own is not None:
+                found[number] = own
+        return found
 
     def _attach(self, part: FramePart, attach: Attach, recorded: SessionModel, live: SessionModel) -> FramePart:
         addresses = self._addresses()
@@ -68,7 +87,7 @@ class FrameMapping:
             target = _at(target, addresses[target.address])
         unsettled = attach.unsettled
         if unsettled:
-            tags = _tags(recorded, live)
+            tags = _tags(recorded, live, self._live_ids(recorded, live))
             unsettled = {tags.get(tag, tag): state for tag, state in unsettled.items()}
         return _changed(part, replace(attach, source=source, target=target, unsettled=unsettled))
 
@@ -142,18 +161,15 @@ def _flow(flow: Flow, recorded: SessionModel, live: SessionModel) -> Flow:
     )
 
 
-def _disposition(disposition: Disposition, recorded: SessionModel, live: SessionModel) -> Iterator[Disposition]:
+def _disposition(disposition: Disposition, recorded: SessionModel, ids: Mapping[int, int]) -> Iterator[Disposition]:
     """Yield the dispositions for the same deliveries; their ids may have gaps where the recorded ones had none."""
     last = disposition.first if disposition.last is None else disposition.last
     recorded_ids = recorded.ids_between(disposition.first, last, is_sent=False)
     if not recorded_ids:
         yield disposition
         return
-    deliveries = [recorded.received[number] for number in recorded_ids]
-    live_ids = live.received_ids()
-    wanted = [live_ids.get((delivery.link.key, delivery.ordinal)) for delivery in deliveries]
     runs: list[list[int]] = []
-    for number in sorted(one for one in wanted if one is not None):
+    for number in sorted(ids[one] for one in recorded_ids if one in ids):
         if runs and runs[-1][1] + 1 == number:
             runs[-1][1] = number
         else:
@@ -162,11 +178,9 @@ def _disposition(disposition: Disposition, recorded: SessionModel, live: Session
         yield replace(disposition, first=first, last=None if disposition.last is None and first == end else end)
 
 
-def _tags(recorded: SessionModel, live: SessionModel) -> dict[bytes | None, bytes | None]:
+def _tags(recorded: SessionModel, live: SessionModel, ids: Mapping[int, int]) -> dict[bytes | None, bytes | None]:
     """Return the delivery-tags of this broker by those of the recorded one."""
-    ids = live.received_ids()
-    pairs = ((one, ids.get((one.link.key, one.ordinal))) for one in recorded.received.values())
-    return {one.tag: live.received[number].tag for one, number in pairs if number is not None}
+    return {recorded.received[number].tag: live.received[own].tag for number, own in ids.items()}
 
 
 def _readdressed(payload: bytes, old: str, new: str) -> bytes:

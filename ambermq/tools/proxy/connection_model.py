@@ -19,8 +19,10 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Disposition,
     End,
     Flow,
+    Modified,
     Open,
     Received,
+    Released,
     SaslChallenge,
     SaslMechanisms,
     SaslOutcome,
@@ -30,7 +32,14 @@ from ambermq.protocol.amqp10.performatives.classes import (
 )
 from ambermq.protocol.amqp10.serial_number import MASK
 from ambermq.protocol.amqp10.spec import Role
-from ambermq.tools.proxy.broker_facts import Fact, attach_value, error_value, message_value, state_value
+from ambermq.tools.proxy.broker_facts import (
+    DynamicAddresses,
+    Fact,
+    attach_value,
+    error_value,
+    message_value,
+    state_value,
+)
 from ambermq.tools.proxy.frame_stream import FramePart, HeaderPart, Part, UnreadablePart
 from ambermq.tools.proxy.link_model import Delivery, LinkModel, SessionModel
 
@@ -43,15 +52,15 @@ _COUNTED_ADDRESSES: Final = ("/log",)
 class ConnectionModel:
     """The state of one connection."""
 
-    def __init__(self) -> None:
+    def __init__(self, number: int, addresses: DynamicAddresses) -> None:
+        """Observe connection `number`; all connections of a broker share its `addresses`."""
+        self._number = number
+        self.addresses = addresses
         self.sessions: dict[int, SessionModel] = {}
         """By the client's channel."""
         self._by_broker_channel: dict[int, SessionModel] = {}
         self.open: Open | None = None
         """The broker's open."""
-        self.dynamic: dict[str, str] = {}
-        """The address of a dynamic node by the name of its link."""
-        self._dynamic_names: dict[str, str] = {}
         self.late: Counter[tuple[object, ...]] = Counter()
         """How many facts of a key came behind the client's detach, end or close."""
         self.is_client_closed = False
@@ -76,12 +85,8 @@ class ConnectionModel:
                 self._client_attach(session, performative)
             case Transfer():
                 _client_transfer(session, performative)
-            case Disposition() if performative.settled:
-                last = performative.first if performative.last is None else performative.last
-                is_sent = performative.role == Role.SENDER
-                held = session.sent if is_sent else session.received
-                for number in session.ids_between(performative.first, last, is_sent=is_sent):
-                    del held[number]
+            case Disposition():
+                _client_disposition(session, performative)
             case Detach() if performative.handle in session.by_client_handle:
                 link = session.by_client_handle.pop(performative.handle)
                 link.is_client_detached = True
@@ -180,9 +185,8 @@ class ConnectionModel:
             link.initial_count = attach.initial_delivery_count or 0
         for terminus in (attach.source, attach.target):
             if isinstance(terminus, Source | Target) and terminus.dynamic and terminus.address is not None:
-                self.dynamic[link.name] = terminus.address
-                self._dynamic_names[terminus.address] = f"dynamic of {link.name}"
-        value = attach_value(attach, self._dynamic_names)
+                self.addresses.add(self._number, link.name, terminus.address)
+        value = attach_value(attach, self.addresses.names)
         return Fact(("attach", session.channel, *link.key), value, f"attach of link {link.name!r} as {value}")
 
     def _transfer(self, session: SessionModel, transfer: Transfer, payload: bytes) -> Iterator[Fact]:
@@ -202,10 +206,12 @@ class ConnectionModel:
         if transfer.aborted:
             session.received.pop(link.partial_id, None)
             return
-        value, shown = (None, "") if link.address in _COUNTED_ADDRESSES else message_value(whole, self._dynamic_names)
+        value, shown = (None, "") if link.address in _COUNTED_ADDRESSES else message_value(whole, self.addresses.names)
         key = ("message", session.channel, *link.key)
         settled = " settled" if transfer.settled else ""
-        yield Fact(key, (value, bool(transfer.settled)), f"a{settled} message on link {link.name!r}: {shown}")
+        text = f"a{settled} message on link {link.name!r}: {shown}"
+        value = value, bool(transfer.settled)
+        yield Fact(key, value, text, link.delivery_count, not link.has_returns)
 
     def _is_late(self, fact: Fact) -> bool:
         """Return whether the fact came behind the client's frame that ended its object."""
@@ -231,6 +237,16 @@ def _client_transfer(session: SessionModel, transfer: Transfer) -> None:
         if not transfer.settled and transfer.delivery_id is not None:
             session.sent[transfer.delivery_id] = link
     link.is_unfinished = transfer.more and not transfer.aborted
+
+
+def _client_disposition(session: SessionModel, disposition: Disposition) -> None:
+    last = disposition.first if disposition.last is None else disposition.last
+    is_sent = disposition.role == Role.SENDER
+    for number in session.ids_between(disposition.first, last, is_sent=is_sent):
+        if not is_sent and isinstance(disposition.state, Released | Modified):
+            session.received[number].link.has_returns = True
+        if disposition.settled:
+            del (session.sent if is_sent else session.received)[number]
 
 
 def _forget(session: SessionModel, link: LinkModel) -> None:

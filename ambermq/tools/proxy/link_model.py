@@ -32,6 +32,8 @@ class LinkModel:
     partial_id: int = 0
     is_flow_seen: bool = False
     is_client_detached: bool = False
+    has_returns: bool = False
+    """Whether the client gave deliveries back: it is chance where they come again."""
 
     @property
     def key(self) -> tuple[str, bool]:

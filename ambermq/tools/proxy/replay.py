@@ -15,7 +15,7 @@ from typing import Final, NoReturn, TypeVar
 from ambermq.protocol.amqp10.framing.frames import SASL_FRAME, encode_frame
 from ambermq.protocol.amqp10.performatives.classes import SaslInit, SaslResponse, Transfer
 from ambermq.tools.client.broker_url import BrokerUrl
-from ambermq.tools.proxy.broker_facts import Fact
+from ambermq.tools.proxy.broker_facts import DynamicAddresses, Fact
 from ambermq.tools.proxy.client_frames import FrameMapping
 from ambermq.tools.proxy.connection_model import ConnectionModel
 from ambermq.tools.proxy.frame_stream import FramePart, FrameStream, Part
@@ -48,16 +48,20 @@ class _Replayed:
 
     number: int
     live: ReplaySocket
-    model: ConnectionModel = field(default_factory=ConnectionModel)
+    model: ConnectionModel
+    """The model of the recording; the socket has that of the replay."""
     client: FrameStream = field(default_factory=FrameStream)
     broker: FrameStream = field(default_factory=FrameStream)
     has_own_login: bool = False
     """Whether the user of the URL replaced the recorded one, and its exchange."""
 
+    ordinals: dict[tuple[object, ...], int] = field(default_factory=dict)
+    """The number of a message of the replay by channel, link and number of the recorded one."""
+
     @property
     def mapping(self) -> FrameMapping:
         """The mapping of the client's frames."""
-        return FrameMapping(self.model, self.live.model)
+        return FrameMapping(self.model, self.live.model, self.ordinals)
 
 
 class Replay:
@@ -69,6 +73,8 @@ class Replay:
         self._timeout_s = timeout_s
         self._speed = speed
         self._connections: dict[int, _Replayed] = {}
+        self._recorded_addresses = DynamicAddresses()
+        self._addresses = DynamicAddresses()
         self._began: tuple[int, float] | None = None
         self.sent_count = 0
         """Frames and headers that were sent."""
@@ -85,7 +91,7 @@ class Replay:
         """Play one record; raise Difference for the first difference, ConnectionBroke if no broker answers."""
         if record.kind is Kind.OPENED:
             self._pace(record.time_us)
-            self._connections[record.connection] = _Replayed(record.connection, ReplaySocket(self._target))
+            self._connections[record.connection] = self._connect(record.connection)
             self.connection_count += 1
             return
         each = self._connections.get(record.connection)
@@ -103,6 +109,10 @@ class Replay:
                 self._end_client(each)
             case Kind.BROKER_END:
                 self._await(each, "the end of the connection", lambda: each.live.is_ended or None)
+
+    def _connect(self, number: int) -> _Replayed:
+        live = ReplaySocket(self._target, ConnectionModel(number, self._addresses))
+        return _Replayed(number, live, ConnectionModel(number, self._recorded_addresses))
 
     def finish(self) -> None:
         """Raise Difference if a broker told more than the recorded one, where the client ended the link in order."""
@@ -195,9 +205,11 @@ class Replay:
         if isinstance(part, FramePart) and each.has_own_login and _is_exchange(part):
             return
         for fact in each.model.facts(part):
-            found = self._await(each, fact.shown, partial(each.live.take, fact.key), fact)
+            found = self._await(each, fact.shown, partial(each.live.take, fact), fact)
             if found.value != fact.value:
                 raise Difference(each.number, fact.shown, found.shown)
+            if fact.kind == "message":
+                each.ordinals[*fact.key[1:4], fact.ordinal] = found.ordinal
             self.compared_count += 1
 
     def _await(
@@ -207,11 +219,11 @@ class Replay:
         deadline = time.monotonic() + self._timeout_s
         while (found := find()) is None:
             if each.live.is_ended or each.live.peek(("close",)):
-                self._raise(each, expected, "the end of the connection")
+                self._raise(each, fact, expected, "the end of the connection")
             if fact is not None and self._is_hopeless(each, fact):
-                self._raise(each, expected, "the end of its link or session")
+                self._raise(each, fact, expected, "the end of its link or session")
             if time.monotonic() >= deadline:
-                self._raise(each, expected, f"nothing within {self._timeout_s:g} s")
+                self._raise(each, fact, expected, f"nothing within {self._timeout_s:g} s")
             self._exchange(deadline - time.monotonic())
         return found
 
@@ -223,8 +235,10 @@ class Replay:
             fact.kind not in ("detach", "attach") and len(scope) >= 3 and ("detach", *scope[:3]) in facts
         )
 
-    def _raise(self, each: _Replayed, expected: str, found: str) -> NoReturn:
+    def _raise(self, each: _Replayed, fact: Fact | None, expected: str, found: str) -> NoReturn:
         cause = each.live.peek(_ENDING)
+        if cause is None and fact is not None and not fact.has_order:
+            cause = next(iter(each.live.facts.get(fact.key, ())), None)
         raise Difference(each.number, expected, found if cause is None else cause.shown)
 
 

@@ -30,7 +30,7 @@ _PAUSE_SECONDS: Final = 0.05
 class ReplaySocket:
     """One connection of a replay."""
 
-    def __init__(self, target: BrokerUrl) -> None:
+    def __init__(self, target: BrokerUrl, model: ConnectionModel) -> None:
         """Connect; raise ConnectionBroke if no broker answers."""
         try:
             self.socket = socket.create_connection((target.host, target.port), timeout=_CONNECT_SECONDS)
@@ -41,7 +41,7 @@ class ReplaySocket:
             ) from error
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.setblocking(False)
-        self.model = ConnectionModel()
+        self.model = model
         self.facts: dict[tuple[object, ...], deque[Fact]] = {}
         """The facts that have come and were not asked for, by key."""
         self.is_ended = False
@@ -66,12 +66,19 @@ class ReplaySocket:
         """Whether bytes wait for the socket."""
         return bool(self._output)
 
-    def take(self, key: tuple[object, ...]) -> Fact | None:
-        """Return the first fact of a key, None if none has come."""
+    def take(self, wanted: Fact) -> Fact | None:
+        """Return the fact that answers a recorded one, None if it has not come: the next one of its key.
+
+        If the wanted one has no order, it is the first equal one.
+        """
+        key = wanted.key
         held = self.facts.get(key)
         if not held:
             return None
-        fact = held.popleft()
+        fact = held[0] if wanted.has_order else next((one for one in held if one.value == wanted.value), None)
+        if fact is None:
+            return None
+        held.remove(fact)
         if not held:
             del self.facts[key]
         return fact

@@ -43,19 +43,33 @@ def run(files: tuple[Path, ...], seed: int | None, url: str | None, data: str | 
     A script with `broker start` has a broker of its own in a temporary directory; any other uses --url or --data.
     Exits 1 if an expectation is not met, 2 if a file is not a script; the message names file and line.
     """
-    signal.signal(signal.SIGTERM, _terminated)
     seed = secrets.randbits(32) if seed is None else seed
-    failures: list[ToolError] = []
-    for file in files:
-        try:
-            result = _run_file(file, seed, url, data)
-        except Exception as error:  # noqa: BLE001  # the failure of one file does not end the others
-            failure = translated(error)
-            failures.append(failure)
-            result = {"file": str(file), "ok": False, "seed": seed, "error": failure.message}
-        _report(result, output)
+    is_alone = len(files) == 1 and output != "json"
+
+    def run_one(file: Path) -> ToolError | None:
+        return _failure_of(file, seed, url, data, output=output, is_alone=is_alone)
+
+    before = signal.signal(signal.SIGTERM, _terminated)
+    try:
+        failures = [failure for file in files if (failure := run_one(file)) is not None]
+    finally:
+        signal.signal(signal.SIGTERM, before)
     if failures:
         raise failures[0] if len(files) == 1 else _summary(failures, len(files))
+
+
+def _failure_of(
+    file: Path, seed: int, url: str | None, data: str | None, *, output: str, is_alone: bool
+) -> ToolError | None:
+    """Run a file, print its result, and return its failure; the command prints the failure of a file alone."""
+    try:
+        _report(_run_file(file, seed, url, data), output)
+    except Exception as error:  # noqa: BLE001  # the failure of one file does not end the others
+        failure = translated(error)
+        if not is_alone:
+            _report({"file": str(file), "ok": False, "seed": seed, "error": failure.message}, output)
+        return failure
+    return None
 
 
 def _run_file(file: Path, seed: int, url: str | None, data: str | None) -> dict[str, Any]:
