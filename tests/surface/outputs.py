@@ -25,8 +25,13 @@ NOT_RUN: Final = {
     "audit verify": ["events", "files", "from", "to"],
     "doctor": ["[].advice", "[].check", "[].found", "[].level"],
     "log query": ["the columns of the query"],
+    "proxy print": ["connection", "direction", "name", "time", "the fields of the frame"],
+    "proxy record": ["bytes", "connections", "file", "is_full", "ready", "to"],
+    "proxy replay": ["compared", "connections", "seconds", "sent"],
+    "script run": ["error", "file", "ok", "seconds", "seed", "statements"],
 }
-"""The doctor exits as the machine is. Spark would have to start for the query, and its keys are what a user selects."""
+"""The doctor exits as the machine is. Spark would have to start for the query, and its keys are what a user selects.
+A proxy ends by a signal, and the others need its recording or a script: their own tests read what they print."""
 
 _WHOLE: Final = {
     "id": "m1",

@@ -152,8 +152,8 @@ def test_no_broker_at_the_target(start_proxy: StartProxy) -> None:
     with echo_server() as server:
         target = url_of(server)
     proxy = start_proxy(target=target)
-    with connected(proxy) as client, pytest.raises(ConnectionError):
-        client.recv(1) or (_ for _ in ()).throw(ConnectionError)
+    with pytest.raises(ConnectionError), connected(proxy) as client:
+        client.recv(1)
     time.sleep(0.1)
     code, _, errors = proxy.end(signal.SIGTERM)
     assert code == 0
@@ -165,8 +165,8 @@ def test_a_connection_above_the_limit_is_reset(start_proxy: StartProxy) -> None:
     """The others go on."""
     proxy = start_proxy("--max-connections", "1")
     peer = ProtonPeer(proxy.url)
-    with connected(proxy) as client, pytest.raises(ConnectionError):
-        client.recv(1) or (_ for _ in ()).throw(ConnectionError)
+    with pytest.raises(ConnectionError), connected(proxy) as client:
+        client.recv(1)
     peer.sender("alone").send("one")
     peer.blocking.close()
 
