@@ -2,24 +2,50 @@
 
 import json
 
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
 from ambermq.protocol.amqp10.framing.frames import EMPTY_FRAME, SASL_FRAME, SASL_HEADER, encode_frame
 from ambermq.protocol.amqp10.message.message import AmqpValue, Data, Message
 from ambermq.protocol.amqp10.performatives.base import Composite
 from ambermq.protocol.amqp10.performatives.classes import (
     Attach,
+    Begin,
     Detach,
+    Disposition,
     Error,
+    Flow,
     Open,
+    Rejected,
     SaslChallenge,
     SaslInit,
     SaslResponse,
+    Source,
     Target,
     Transfer,
 )
+from ambermq.tools.proxy.broker_facts import DynamicAddresses
+from ambermq.tools.proxy.connection_model import ConnectionModel
+from ambermq.tools.proxy.frame_stream import FrameStream
 from ambermq.tools.proxy.recording import Kind, Record
 from ambermq.tools.proxy.trace import Trace, TraceLine
 
 SECRET = "correct horse"
+SAMPLES = [
+    encode_frame(0, Begin(remote_channel=0, next_outgoing_id=0, incoming_window=9, outgoing_window=9)),
+    encode_frame(0, Attach(name="l", handle=0, role=True, source=Source(address="q", filter={"f": 1.5}))),
+    encode_frame(
+        0, Transfer(handle=0, delivery_id=0, delivery_tag=b"t"), Message(body=(AmqpValue([1, {"a": 2}]),)).encode()
+    ),
+    encode_frame(
+        0, Transfer(handle=0, delivery_id=0, delivery_tag=b"t", more=True), Message(body=(Data(b"x"),)).encode()
+    ),
+    encode_frame(0, Disposition(role=True, first=0, last=9, settled=True, state=Rejected())),
+    encode_frame(0, Flow(incoming_window=1, next_outgoing_id=1, outgoing_window=1, handle=0, link_credit=3)),
+    encode_frame(0, SaslInit(mechanism="PLAIN", initial_response=b"\0a\0b"), frame_type=SASL_FRAME),
+    encode_frame(0, Open(container_id="c", properties={"product": "p"})),
+]
 
 
 def lines(*contents: bytes, kind: Kind = Kind.CLIENT) -> list[TraceLine]:
@@ -123,3 +149,19 @@ def test_a_document_has_the_fields() -> None:
         "channel": 2,
         "fields": {"container-id": "c"},
     }
+
+
+@given(st.sampled_from(SAMPLES), st.data())
+def test_any_bytes_of_a_peer_are_a_line(frame: bytes, data: st.DataObject) -> None:
+    """No changed frame ends the trace, for people or for programs; a model of the connection takes it as well."""
+    changed = bytearray(frame)
+    for _ in range(data.draw(st.integers(1, 4))):
+        changed[data.draw(st.integers(8, len(changed) - 1))] = data.draw(st.integers(0, 255))
+    model = ConnectionModel(1, DynamicAddresses())
+    stream = FrameStream()
+    for part in (*stream.feed(SAMPLES[0] + SAMPLES[1] + bytes(changed)), *stream.finish()):
+        model.sent(part)
+        list(model.facts(part))
+    for line in lines(SAMPLES[0], bytes(changed)):
+        assert line.line.isprintable()
+        assert msgspec.json.encode(line.document)
