@@ -34,6 +34,25 @@ class ServerLimits:
     """The container id of a connection, in UTF-8. A connection with a longer one is refused."""
     link_name_bytes_max: int = bounded(1024, least=1)
     """The name of a link, and so of a subscription, in UTF-8. A link with a longer one is refused."""
+    users_max: int = 10_000
+    """Users that the broker stores. A further one is refused. Those of the configuration do not count."""
+    scram_iterations: int = bounded(100_000, least=4096, most=10_000_000)
+    """The iterations of SCRAM for new users and new passwords. More make guessing slower, and each login, too."""
+    plain_without_tls: bool = False
+    """Whether SASL PLAIN is offered to remote peers without TLS. It shows the password to the network."""
+    login_delay_ms: int = 200
+    """The delay of the answer to a failed login. It grows with each failure of a user from one address, to 8 times."""
+    login_failures_max: int = 10
+    """Failed logins of a user from one remote address, after which its logins fail for `login_lock_s`; of an address 10
+    times as many. 0: no limit."""
+    login_lock_s: int = bounded(60, least=1)
+    """Time of that lock. Failures are forgotten after this time without another one."""
+    login_rows_max: int = bounded(10_000, least=1)
+    """Addresses, and pairs of address and user, whose failed logins are counted. A further one replaces the oldest."""
+    login_checks_max: int = bounded(2, least=1)
+    """Passwords that are checked at a time. Each has a thread."""
+    login_waiting_max: int = bounded(64, least=1)
+    """Passwords that wait for a check. A further one is tried again after `login_delay_ms`."""
     handshake_ms: int = 10_000
     """Time for a peer to open its connection. After it the connection is closed."""
     credit_max: int = bounded(1000, least=1, most=UINT_MAX)

@@ -72,6 +72,10 @@ _COMMANDS: Final = {
         "ambermq.tools.wiring.subscription_commands:subscription",
         "List, show and delete subscriptions.",
     ),
+    "user": (
+        "ambermq.tools.access.user_commands:user",
+        "Add, list, delete, enable, disable and import users.",
+    ),
     "vhost": (
         "ambermq.tools.vhosts.commands:vhost",
         "List, show, create, copy, reset and delete virtual hosts.",

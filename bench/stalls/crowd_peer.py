@@ -9,7 +9,6 @@ from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
-from ambermq.protocol.amqp10.connection.sasl import SaslClient
 from ambermq.protocol.amqp10.events import LinkAttached, LinkDetached, TransferRun
 from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.amqp10.link.link import Link
@@ -19,6 +18,7 @@ from ambermq.protocol.amqp10.performatives.classes import DeliveryState, Source,
 from ambermq.protocol.amqp10.session.session import Session
 from ambermq.protocol.amqp10.spec import TerminusDurability, TerminusExpiryPolicy
 from ambermq.protocol.amqp10.types.values import Described, Symbol, Timestamp
+from ambermq.protocol.auth.sasl.client_credentials import ClientCredentials
 
 __all__ = ["CrowdPeer"]
 
@@ -36,7 +36,9 @@ class CrowdPeer:
         """Connect and begin a session; a path `/vhost:NAME` of the URL selects a virtual host."""
         place = urlsplit(url)
         self._socket = socket.create_connection((place.hostname, place.port), timeout=_WAIT_SECONDS)
-        self._connection = Connection(ConnectionRole.CLIENT, _LIMITS, now_ms=0, container_id=name, sasl=SaslClient())
+        self._connection = Connection(
+            ConnectionRole.CLIENT, _LIMITS, now_ms=0, container_id=name, sasl=ClientCredentials()
+        )
         self._connection.open(place.path.removeprefix("/") or "localhost")
         self.sessions: list[Session] = [self._connection.begin()]
         self._link_count = 0

@@ -57,6 +57,11 @@ def fields_written(frame: bytes) -> int:
     return frame[13] if frame[11] == 0xC0 else int.from_bytes(frame[16:20], "big")
 
 
+def _password_in(event: Authenticating) -> str:
+    """The last text of a response of PLAIN."""
+    return (event.response or b"").rpartition(b"\0")[2].decode()
+
+
 class Pair:
     """A client and a server; the server says yes to everything and grants `credit` to every sending link."""
 
@@ -119,7 +124,7 @@ class Pair:
             self.server_events += events
             for event in events:
                 if isinstance(event, Authenticating):
-                    self.server.authenticated(self._password is None or event.password == self._password)
+                    self.server.authenticated(self._password is None or _password_in(event) == self._password)
                 elif isinstance(event, Opened):
                     self.server.accept()
                 elif isinstance(event, LinkAttached):

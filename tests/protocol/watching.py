@@ -18,13 +18,13 @@ from ambermq.protocol.amqp10.message.message import Message, decode_message
 from ambermq.protocol.amqp10.performatives.base import Composite
 from ambermq.protocol.amqp10.performatives.classes import Attach, Detach, Flow, Open, Source, Target, Transfer
 from ambermq.protocol.amqp10.types.values import Described, Symbol
-from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
 from ambermq.protocol.gateway.gateway import Gateway
 from ambermq.protocol.server_limits import ServerLimits
 from tests.engine.rig import Rig
 from tests.log.lives import DIRECTORY
 from tests.log.simulated import SimulatedStorage
+from tests.protocol.authenticators import AnyPeer
 from tests.protocol.gateways import gateway_of
 from tests.protocol.peers import FIRST_ID, Wire, cut
 
@@ -60,7 +60,7 @@ class Watching:
         server = Connection(
             ConnectionRole.SERVER, connection or ConnectionLimits(), now_ms=0, container_id="broker", allow_bare=True
         )
-        self.peer = ConnectionGateway(self.gateway, server, lambda *_: Identity())
+        self.peer = ConnectionGateway(self.gateway, server, AnyPeer())
         self.turns = 0
         """Turns given so far."""
         self.window = window

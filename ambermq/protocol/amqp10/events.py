@@ -34,16 +34,13 @@ __all__ = [
 
 
 class Authenticating(Struct):
-    """A client authenticates; the server answers by `connection.authenticated(ok)`. Server only."""
+    """An init or a response of a client; the server answers by `challenge` or `authenticated`. Server only."""
 
     mechanism: str
-    """The chosen mechanism: ANONYMOUS, PLAIN, AMBERMQ-TOKEN, or MSSBCBS, which is handled as ANONYMOUS."""
+    """The mechanism that the init chose, offered or not."""
 
-    username: str | None
-    """The user name; None for ANONYMOUS, and for a token."""
-
-    password: str | None
-    """The password or the token; None for ANONYMOUS."""
+    response: bytes | None
+    """The initial response, None if the init has none; later the response to a challenge."""
 
 
 class Opened(Struct):

@@ -35,6 +35,8 @@ class Failure(NamedTuple):
 
     reason: str
     """For the log of the broker."""
+    user: str = ""
+    """The name that the peer gave; empty if it gave none. It is text of a stranger."""
 
 
 Answer = Challenge | Success | Failure

@@ -29,7 +29,9 @@ from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import Attach, Coordinator, Error
 from ambermq.protocol.amqp10.spec import AmqpCondition, LinkCondition
 from ambermq.protocol.amqp10.types.values import Symbol
+from ambermq.protocol.auth.exchange import Answer, Authenticator, Challenge, Exchange, Failure, Success
 from ambermq.protocol.auth.identity import Identity
+from ambermq.protocol.auth.peer import LOCAL_PEER, Peer
 from ambermq.protocol.gateway.broker_nodes import BrokerNodes
 from ambermq.protocol.gateway.connection_links import ConnectionLinks, message_bytes
 from ambermq.protocol.gateway.container_ids import CLOSED_FOR_ANOTHER, closes_existing
@@ -44,10 +46,7 @@ from ambermq.protocol.gateway.opening import OFFERED, check_idle_timeout, check_
 from ambermq.protocol.gateway.sources.queue_browser import QueueBrowser
 from ambermq.protocol.gateway.sources.source import Source
 
-__all__ = ["Authenticator", "ConnectionGateway"]
-
-Authenticator = Callable[[str, str | None, str | None], Identity | None]
-"""(mechanism, username, password) -> the identity of the peer, None to refuse it."""
+__all__ = ["ConnectionGateway"]
 
 
 @final
@@ -55,18 +54,38 @@ class ConnectionGateway:
     """The gateway's side of one connection."""
 
     __slots__ = (
-        *("_authenticate", "_detached_nodes", "_is_counted", "_is_transaction_refused", "_links", "_nodes"),
-        *("_publisher", "connection", "container", "gateway", "identity", "is_paused"),
+        *("_answered_late", "_authenticator", "_detached_nodes", "_exchange", "_is_counted", "_is_transaction_refused"),
+        *("_links", "_nodes", "_publisher", "connection", "container", "gateway", "identity", "is_paused"),
+        *("end_error", "login_failure", "mechanism", "peer_info"),
     )
 
-    def __init__(self, gateway: Gateway, connection: Connection, authenticate: Authenticator) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        connection: Connection,
+        authenticator: Authenticator,
+        peer_info: Peer = LOCAL_PEER,
+        answered_late: Callable[[], None] | None = None,
+    ) -> None:
+        """`answered_late` is called when an answer of SASL has come later than its frame, and made events."""
         self.gateway = gateway
         self.connection = connection
         self.container = ""
-        self.identity = Identity()
+        self.peer_info = peer_info
+        """Where the connection comes from."""
+        self.identity = authenticator.bare(peer_info) or Identity()
+        """Who the peer is; until it has authenticated, what a peer without SASL is."""
+        self.mechanism = ""
+        """The SASL mechanism that the peer has chosen; empty without SASL."""
+        self.end_error: Error | None = None
+        """Why the connection has ended, for the log of the server; None for a close of the peer without an error."""
+        self.login_failure: Failure | None = None
+        """Why the peer was refused, for the log of the server."""
+        self._exchange: Exchange | None = None
+        self._answered_late = answered_late
         self.is_paused = False
         """Whether no deliveries are wanted: too much output is unsent."""
-        self._authenticate = authenticate
+        self._authenticator = authenticator
         self._is_counted = False
         """Whether the connection is counted for its user."""
         self._detached_nodes = DetachedNodes(self)
@@ -107,6 +126,7 @@ class ConnectionGateway:
                     case Opened():
                         self._opened(event)
                     case ConnectionClosed():
+                        self.end_error = event.error
                         self.lost()
                     case _:
                         assert_never(event)
@@ -156,6 +176,7 @@ class ConnectionGateway:
 
     def lost(self) -> None:
         """Detach everything of this connection from the engine; very many links in turns (lost_links.py)."""
+        self._exchange = None
         self._links.lost()
         self._detached_nodes.end()
         self._nodes.forget()
@@ -263,10 +284,35 @@ class ConnectionGateway:
             self._nodes.answered(effect)
 
     def _authenticating(self, event: Authenticating) -> None:
-        identity = self._authenticate(event.mechanism, event.username, event.password)
-        if identity is not None:
-            self.identity = identity
-        self.connection.authenticated(identity is not None)
+        if self._exchange is None:
+            self.mechanism = event.mechanism
+            self._exchange = self._authenticator.begin(event.mechanism, self.peer_info)
+        exchange = self._exchange
+        if exchange is None:
+            self._answer_login(Failure("the mechanism is not offered"))
+            return
+        is_late = False
+
+        def answer(found: Answer) -> None:
+            if self._exchange is not exchange:
+                return  # The connection has ended meanwhile.
+            self._answer_login(found)
+            if is_late and self._answered_late is not None:
+                self._answered_late()
+
+        exchange.step(event.response, answer)
+        is_late = True
+
+    def _answer_login(self, found: Answer) -> None:
+        match found:
+            case Challenge():
+                self.connection.challenge(found.data)
+            case Success():
+                self.identity = found.identity
+                self.connection.authenticated(True, found.data)
+            case Failure():
+                self.login_failure = found
+                self.connection.authenticated(False)
 
     def _opened(self, event: Opened) -> None:
         if self.gateway.vhosts is not None:

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from ambermq.engine.commands import Command
 from ambermq.engine.errors import Refused
+from ambermq.protocol.management.access.users import USER_ATTRIBUTES, USER_OPERATIONS, USER_TYPE, UserCommand
 from ambermq.protocol.management.attachments import ATTACHMENT_ATTRIBUTES, ATTACHMENT_OPERATIONS, ATTACHMENT_TYPE
 from ambermq.protocol.management.broker import BROKER_ATTRIBUTES, BROKER_OPERATIONS, BROKER_TYPE, GET_LIMITS, limits
 from ambermq.protocol.management.compactions import COMPACTION_OPERATIONS, COMPACTION_TYPE
@@ -27,7 +28,7 @@ from ambermq.protocol.management.vhosts import VHOST_ATTRIBUTES, VHOST_OPERATION
 
 __all__ = ["KINDS", "NODE_TYPE", "Operation", "describe", "noun_of", "operation_of"]
 
-Operation = Callable[[Any, Mapping[str, Any], Mapping[str, Any], int], Command | VhostCommand]
+Operation = Callable[[Any, Mapping[str, Any], Mapping[str, Any], int], Command | UserCommand | VhostCommand]
 """Request, application properties, body, and the most rows of a page -> the command of the request."""
 
 NODE_TYPE: Final = "org.amqp.management"
@@ -72,6 +73,7 @@ KINDS: Final[Mapping[str, _Kind]] = {
         VHOST_OPERATIONS,
         "a virtual host keeps its mode: create another one with the same wiring",
     ),
+    USER_TYPE: _Kind(USER_ATTRIBUTES, USER_OPERATIONS),
     BROKER_TYPE: _Kind(
         BROKER_ATTRIBUTES,
         BROKER_OPERATIONS,

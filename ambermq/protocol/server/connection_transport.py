@@ -18,10 +18,13 @@ from typing import Final, cast, final
 
 from ambermq.engine.loop.schedule import LATER, NOW
 from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.connection.sasl import SaslServer
 from ambermq.protocol.amqp10.memory_budget import MemoryAccount
 from ambermq.protocol.amqp10.performatives.classes import Error
+from ambermq.protocol.auth.exchange import Failure
+from ambermq.protocol.auth.peer import LOCAL_PEER, Peer
 from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
-from ambermq.protocol.server.peer_address import LOCAL
+from ambermq.protocol.server.limited_log import shown
 from ambermq.protocol.server.socket_options import configure_socket
 from ambermq.protocol.server.transport_server import TransportServer
 from ambermq.protocol.server.vhost_runner import VhostRunner
@@ -30,9 +33,6 @@ __all__ = ["SWEEP_MS", "ConnectionTransport"]
 
 SWEEP_MS: Final = 1000
 """The interval at which the deadlines of all connections are checked. An earlier deadline has a timer."""
-_REASON_MAX: Final = 200
-"""The characters of a reason in a log line: some reasons repeat what the peer has sent."""
-
 _TURN_COST_MAX: Final = 256
 """The work of a turn: 28 attaches, or 256 flows."""
 
@@ -43,17 +43,24 @@ class ConnectionTransport(asyncio.BufferedProtocol):
 
     __slots__ = (
         *("_close_deadline_ms", "_is_counted", "_is_draining", "_is_shut", "_is_timed", "_open_deadline_ms"),
-        *("_read_bytes", "_read_deadline_ms", "_server", "_unsent_bytes", "address", "host", "peer", "transport"),
+        *("_read_bytes", "_read_deadline_ms", "_server", "_unsent_bytes", "address", "host", "peer", "peer_info"),
+        *("_end_reason", "_is_logged", "transport"),
     )
 
     transport: asyncio.Transport
     host: VhostRunner
     """The virtual host of the connection: the default one until its open arrives."""
 
-    def __init__(self, server: TransportServer["ConnectionTransport"], address: str = LOCAL) -> None:
+    def __init__(self, server: TransportServer["ConnectionTransport"], peer_info: Peer = LOCAL_PEER) -> None:
         self._server = server
-        self.address = address
+        self.peer_info = peer_info
+        """Where the connection comes from."""
+        self.address = peer_info.address
         """The address of the peer, as limits count it."""
+        self._is_logged = False
+        """Whether the log has a line for the open of the connection, so that it gets one for its end."""
+        self._end_reason = ""
+        """Why this end has closed the connection; empty while it has not."""
         self._is_counted = True
         """Whether the admission counts the connection."""
         self._open_deadline_ms = self._close_deadline_ms = 0
@@ -76,13 +83,15 @@ class ConnectionTransport(asyncio.BufferedProtocol):
             server.limits,
             now_ms=now_ms,
             container_id=server.container_id,
-            sasl=server.sasl,
-            allow_bare=server.allow_bare,
+            sasl=SaslServer(server.authenticator.mechanisms(self.peer_info)),
+            allow_bare=server.authenticator.bare(self.peer_info) is not None,
             budget=server.memory.budget,
         )
         connection.turn_cost_max = _TURN_COST_MAX
         self.host = server.default
-        self.peer = ConnectionGateway(self.host.gateway, connection, server.authenticate)
+        self.peer = ConnectionGateway(
+            self.host.gateway, connection, server.authenticator, self.peer_info, self._login_answered
+        )
         if server.is_ending or not self._is_counted:
             self.peer.lost()
             self.transport.abort()
@@ -95,7 +104,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Detach the links of the lost peer from the engine, and free what the broker held for it."""
-        del exc
+        self._log_end(str(exc) if exc else "")
         self._leave()
         self.peer.release()
 
@@ -141,12 +150,8 @@ class ConnectionTransport(asyncio.BufferedProtocol):
             return
         except Exception as mistake:  # noqa: BLE001 - a bug, which ends only this connection
             peer.gateway.blame(peer, mistake)
-        if self._open_deadline_ms and connection.remote_open is not None:
-            self.host = server.hosts[peer.gateway.vhost]
-            if self._is_counted and not connection.is_ended:
-                server.admission.authenticated(self)
-            # A peer with a short idle timeout needs its first heartbeat before the next sweep.
-            self.check_deadlines(clock_us // 1000)
+        if self._open_deadline_ms:
+            self._check_open(clock_us // 1000)
         budget = server.memory.budget
         if budget.held_bytes >= budget.high_bytes:
             server.memory.check()
@@ -168,6 +173,70 @@ class ConnectionTransport(asyncio.BufferedProtocol):
             self._rest()
         if host.engine.log.is_congested:
             host.pause_reading(self)
+
+    def _check_open(self, now_ms: int) -> None:
+        """Count and log a connection that has opened."""
+        peer, connection, server = self.peer, self.peer.connection, self._server
+        if connection.remote_open is None:
+            return
+        self.host = server.hosts[peer.gateway.vhost]
+        if self._is_counted and not connection.is_ended:
+            server.admission.authenticated(self)
+            self._log_open()
+        # A peer with a short idle timeout needs its first heartbeat before the next sweep.
+        self.check_deadlines(now_ms)
+
+    def _login_answered(self) -> None:
+        """Process the input that was held until SASL has answered; an empty read does it."""
+        if not self.transport.is_closing() and self.peer in self._server.sockets:
+            self.buffer_updated(0)
+
+    def _log_refusal(self, failure: Failure) -> None:
+        self._server.peer_log.warning(
+            "login refused",
+            self.address,
+            peer=self.peer_info.name,
+            user=shown(failure.user or "-"),
+            mechanism=shown(self.peer.mechanism),
+            reason=shown(failure.reason),
+        )
+
+    def _log_fault(self, fault: Error) -> None:
+        self._server.peer_log.warning(
+            "connection failed",
+            self.address,
+            container=shown(self.peer.connection.remote_container_id),
+            condition=str(fault.condition),
+            reason=shown(str(fault.description)),
+        )
+
+    def _log_open(self) -> None:
+        if not self._is_logged:
+            is_stranger = self.peer.identity.username is None
+            self._is_logged = self._server.peer_log.info(
+                "connection opened", self.address, is_stranger=is_stranger, **self._names()
+            )
+
+    def _log_end(self, reason: str) -> None:
+        if self._is_logged:
+            self._is_logged = False
+            error = self.peer.end_error
+            described = "" if error is None else str(error.description or error.condition)
+            why = shown(self._end_reason or described or reason or "closed by the peer")
+            is_stranger = self.peer.identity.username is None
+            names = self._names()
+            self._server.peer_log.info("connection closed", self.address, is_stranger=is_stranger, **names, reason=why)
+
+    def _names(self) -> dict[str, str]:
+        """Return who the peer is, for a log line."""
+        peer = self.peer
+        return {
+            "peer": self.peer_info.name,
+            "user": shown(peer.identity.username or "-"),
+            "mechanism": shown(peer.mechanism or "-"),
+            "vhost": peer.gateway.vhost,
+            "container": shown(peer.connection.remote_container_id),
+        }
 
     def _rest(self) -> None:
         """Stop reading until the held input has had its next turn."""
@@ -278,6 +347,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
 
     def close(self, error: Error) -> None:
         """Close the connection from our end, with the next tick."""
+        self._end_reason = str(error.description or error.condition)
         self.peer.lost()
         self.peer.connection.close(error)
         self.host.gateway.touched[self.peer] = None
@@ -299,13 +369,10 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         if fault is None:
             transport.close()
             return
-        self._server.peer_log.warning(
-            "connection failed",
-            self.address,
-            container=self.peer.connection.remote_container_id[:80],
-            condition=str(fault.condition),
-            reason=str(fault.description)[:_REASON_MAX],
-        )
+        if self.peer.login_failure is not None:
+            self._log_refusal(self.peer.login_failure)
+        else:
+            self._log_fault(fault)
         self._is_shut = True
         with suppress(OSError):
             transport.write_eof()
@@ -355,7 +422,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
             self._server.peer_log.warning(
                 "peer dropped",
                 self.address,
-                container=self.peer.container[:80],
+                container=shown(self.peer.container),
                 reason=f"it read nothing for {timeout_ms} ms (write_timeout_ms)",
                 unsent_bytes=unsent_bytes,
             )

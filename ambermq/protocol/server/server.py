@@ -16,22 +16,25 @@ Rule 5. A failed log ends the server: no message is settled afterwards, and `fai
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from socket import socket as Socket  # noqa: N812 - the connections of this module are called sockets
 from typing import Any, Final, final
 
 import structlog
 
+from ambermq.engine.effects import Effect
 from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST
-from ambermq.protocol.amqp10.connection.sasl import SaslServer
 from ambermq.protocol.amqp10.framing.frame_reader import ReadBuffer
 from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.amqp10.spec import ConnectionCondition
 from ambermq.protocol.amqp10.types.values import Symbol
-from ambermq.protocol.gateway.connection_gateway import Authenticator
+from ambermq.protocol.auth.exchange import Authenticator
+from ambermq.protocol.auth.peer import Peer
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
 from ambermq.protocol.gateway.user_connections import UserConnections
+from ambermq.protocol.management.access.users import UserPort
+from ambermq.protocol.management.vhosts import AnswerPort
 from ambermq.protocol.server.acceptor import PAUSE_SECONDS, Acceptor, bound_sockets
 from ambermq.protocol.server.admission import Admission
 from ambermq.protocol.server.clock import Clock
@@ -39,7 +42,7 @@ from ambermq.protocol.server.connection_transport import SWEEP_MS, ConnectionTra
 from ambermq.protocol.server.descriptors import connections_for
 from ambermq.protocol.server.limited_log import LimitedLog
 from ambermq.protocol.server.memory_guard import MemoryGuard
-from ambermq.protocol.server.peer_address import address_of
+from ambermq.protocol.server.peer_address import LOCAL, address_of
 from ambermq.protocol.server.vhost_lifecycle import VhostLifecycle, Vhosts
 from ambermq.protocol.server.vhost_runner import VhostRunner, VhostServices
 from ambermq.protocol.server_limits import ServerLimits
@@ -70,24 +73,23 @@ class Server:
         limits: ConnectionLimits,
         server_limits: ServerLimits,
         container_id: str,
-        authenticate: Authenticator,
-        sasl: SaslServer,
-        allow_bare: bool,
+        authenticator: Authenticator,
         may_read_log: Callable[[str | None], bool],
         address_space_left: Callable[[], int] = lambda: _UNBOUNDED,
         descriptors_max: int = _DESCRIPTORS_MAX,
+        accounts: UserPort | None = None,
         clock: Clock | None = None,
     ) -> None:
         """Serve the virtual hosts of `services`, which include the default one; `vhosts` creates and deletes others.
 
-        `descriptors_max` is the process's limit of open files. `clock` is the machine's if it is None.
+        `descriptors_max` is the process's limit of open files. `accounts` carries out commands about users. `clock` is
+        the machine's if it is None.
         """
         self.limits = limits
         self.server_limits = server_limits
         self.container_id = container_id
-        self.authenticate = authenticate
-        self.sasl = sasl
-        self.allow_bare = allow_bare
+        self.authenticator = authenticator
+        self._accounts = accounts
         self.may_read_log = may_read_log
         self.address_space_left = address_space_left
         self.read_buffer = ReadBuffer()
@@ -228,9 +230,27 @@ class Server:
         self._limit_connections()
         return host.services
 
+    def answer(self, gateway: AnswerPort, effects: Iterable[Effect]) -> None:
+        """Send answers to requests, unless the virtual host of the gateway was deleted with its connections."""
+        host = self.hosts.get(gateway.vhost)
+        if host is not None and host.gateway is gateway:
+            gateway.carry_out(effects)
+            host.tick_soon()
+
+    def connections_of(self, username: str) -> int:
+        """Return the number of connections of a user, in all virtual hosts."""
+        return sum(peer.identity.username == username for peer in self.sockets)
+
+    def close_user(self, username: str, error: Error) -> None:
+        """Close the connections of a user, in all virtual hosts."""
+        for socket in list(self.sockets.values()):
+            if socket.peer.identity.username == username:
+                socket.close(error)
+
     def _host(self, name: str, services: VhostServices) -> VhostRunner:
         host = VhostRunner(self, name, services, container_id=self.container_id, may_read_log=self.may_read_log)
         host.gateway.set_memory_low(is_low=self.memory.is_low)
+        host.gateway.accounts = self._accounts
         admission = self.admission
         host.gateway.figures |= {
             "connections": lambda: admission.count,
@@ -262,7 +282,7 @@ class Server:
 
     def _accept(self, stream: Socket, name: Any) -> None:
         """Admit an accepted connection, or close it."""
-        socket = ConnectionTransport(self, address_of(name))
+        socket = ConnectionTransport(self, _peer_of(name))
         refusal = self.admission.admit(socket, self.clock_ns() // 1_000_000)
         if refusal:
             stream.close()
@@ -352,3 +372,10 @@ class Server:
             self._sweeper.cancel()
         self.peer_log.close()
         self.stopped.set()
+
+
+def _peer_of(name: Any) -> Peer:
+    """Return the peer of a TCP connection by the socket's name for it."""
+    address = address_of(name)
+    text = f"{name[0]}:{name[1]}" if isinstance(name, tuple) and len(name) > 1 else "local"
+    return Peer(address, text, is_local=address == LOCAL)

@@ -7,10 +7,9 @@ Rule 2. The protocol is for the type checker only; it adds no call.
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar
 
-from ambermq.protocol.amqp10.connection.sasl import SaslServer
 from ambermq.protocol.amqp10.framing.frame_reader import ReadBuffer
 from ambermq.protocol.amqp10.limits import ConnectionLimits
-from ambermq.protocol.gateway.connection_gateway import Authenticator
+from ambermq.protocol.auth.exchange import Authenticator
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
 from ambermq.protocol.server.admission import Admission, AdmittedConnection
 from ambermq.protocol.server.limited_log import LimitedLog
@@ -27,8 +26,6 @@ TransportT = TypeVar("TransportT", bound=AdmittedConnection)
 class TransportServer(Protocol[TransportT]):
     """The server that accepted a connection."""
 
-    allow_bare: bool
-    """Whether a connection without SASL is accepted."""
     epoch_us: int
     """The difference between the time of day and the monotonic clock."""
 
@@ -45,12 +42,8 @@ class TransportServer(Protocol[TransportT]):
         """The broker's container id."""
 
     @property
-    def sasl(self) -> SaslServer:
-        """The mechanisms that the server offers."""
-
-    @property
-    def authenticate(self) -> Authenticator:
-        """The function that accepts or refuses a user."""
+    def authenticator(self) -> Authenticator:
+        """What the server offers to a peer, and who the peer is."""
 
     @property
     def default(self) -> VhostRunner:

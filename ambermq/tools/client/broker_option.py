@@ -26,6 +26,7 @@ from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST, vhosts_path
 from ambermq.log.manifest.writer_lock import lock_path, read_holder
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.tools.client.broker_url import BrokerUrl, vhost_path
+from ambermq.tools.client.password_option import password_option
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
@@ -44,6 +45,7 @@ __all__ = [
     "log_of_vhost",
     "place_options",
     "running_broker",
+    "url_options",
     "vhost_directory",
     "write_holder",
 ]
@@ -100,13 +102,18 @@ def current_vhost() -> str:
 
 
 def place_options(command: _Command) -> _Command:
-    """Add only `--url` and `--data` to a command, as the parameters `url` and `data` for `broker_url`."""
+    """Add `--url`, `--data` and `--password-file` to a command, as the parameters `url` and `data` for `broker_url`."""
+    return url_options(password_option(command))
+
+
+def url_options(command: _Command) -> _Command:
+    """Add `--url` and `--data` alone, to a command that has another use for `--password-file`."""
     command = click.option(
         "--data", metavar="DIR", help=f"Data directory of a running broker. Default: {DATA_VARIABLE}."
     )(command)
-    return click.option(
-        "--url", metavar="URL", help=f"Broker, as amqp://[USER:PASSWORD@]HOST:PORT. Default: {URL_VARIABLE}."
-    )(command)
+    return click.option("--url", metavar="URL", help=f"Broker, as amqp://[USER@]HOST:PORT. Default: {URL_VARIABLE}.")(
+        command
+    )
 
 
 def directory_option(command: _Command) -> _Command:

@@ -6,17 +6,18 @@ Rule 2: the end of the connection, its session or a link is raised as one error 
 Rule 3: events that arrive during a wait for another event are returned by the next `step`.
 """
 
+import ipaddress
 import os
 import select
 import socket
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from types import TracebackType
 from typing import Final, Self
 
 from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
-from ambermq.protocol.amqp10.connection.sasl import SaslClient
 from ambermq.protocol.amqp10.events import ConnectionClosed, Event, LinkAttached, LinkDetached, Opened, SessionEnded
 from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.amqp10.link.link import Link
@@ -25,8 +26,10 @@ from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import Error, Source, Target
 from ambermq.protocol.amqp10.spec import AmqpCondition, ConnectionCondition, SenderSettleMode
 from ambermq.protocol.amqp10.types.values import Symbol
+from ambermq.protocol.auth.sasl.client_credentials import ClientCredentials
 from ambermq.protocol.management.vhosts import HOSTNAME_PREFIX
 from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.password_option import client_password
 from ambermq.tools.terminal.errors import ConnectionBroke, ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
@@ -43,6 +46,10 @@ _READ_BYTES: Final = 256 * 1024
 _BUFFERS_MAX: Final = 512
 _DESCRIPTION_MAX: Final = 300
 """In characters: some brokers send a stack trace as the description of an error."""
+
+
+class _NotAuthenticatedError(ToolError):
+    """The broker did not accept the credentials."""
 
 
 class LinkClient:
@@ -63,15 +70,27 @@ class LinkClient:
     def connect(cls, url: BrokerUrl, *, limits: ConnectionLimits | None = None, token: str = "") -> "LinkClient":
         """Connect, authenticate and open; ConnectionBroke if no broker answers, ToolError at a refusal.
 
-        A one-time `token` replaces the user name and password of the URL.
+        A one-time `token` replaces the user name and password of the URL. A user of the URL without a password has that
+        of --password-file.
         """
+        credentials = ClientCredentials(url.username, "" if token else client_password(url), token=token)
+        try:
+            return cls._connect(url, limits, credentials)
+        except _NotAuthenticatedError:
+            # A user with an argon2id hash can only use PLAIN, which is no risk where no other machine sees the bytes.
+            if not credentials.password or not _is_loopback(url.host):
+                raise
+            return cls._connect(url, limits, replace(credentials, is_plain=True))
+
+    @classmethod
+    def _connect(cls, url: BrokerUrl, limits: ConnectionLimits | None, credentials: ClientCredentials) -> "LinkClient":
         stream = _connected(url)
         connection = Connection(
             ConnectionRole.CLIENT,
             limits or _LIMITS,
             now_ms=_now_ms(),
             container_id=f"ambermq-{os.getpid()}-{os.urandom(4).hex()}",
-            sasl=SaslClient(url.username, url.password, token),
+            sasl=credentials,
         )
         connection.open(f"{HOSTNAME_PREFIX}{url.vhost}" if url.vhost else url.host)
         client = cls(stream, connection, url)
@@ -261,11 +280,28 @@ class LinkClient:
     def _ended(self, what: str, error: Error | None) -> ToolError:
         if error is None or error.condition == ConnectionCondition.CONNECTION_FORCED:
             return self._broke(what if error is None else f"{what}: {error.description or error.condition}")
+        if error.condition == AmqpCondition.UNAUTHORIZED_ACCESS and self.connection.remote_open is None:
+            return self._not_authenticated(error)
         code = ExitCode.NOT_FOUND if error.condition == AmqpCondition.NOT_FOUND else ExitCode.FAILED
         description = f" ({error.description[:_DESCRIPTION_MAX]})" if error.description else ""
         advice = "check the credentials in the URL" if error.condition == AmqpCondition.UNAUTHORIZED_ACCESS else ""
         found = f"{error.condition}{description}"
         return ToolError(what, where=str(self.url), found=found, advice=advice, code=code)
+
+    def _not_authenticated(self, error: Error) -> ToolError:
+        """Return the error of a broker that accepts neither the user's password nor a client without one."""
+        user = "a client without a user" if self.url.username is None else f"user {self.url.username!r:.80}"
+        if self.url.username is None:
+            advice = "name a user as amqp://USER@HOST:PORT, and its password with --password-file"
+        else:
+            advice = "check the name, and the password in --password-file or AMBERMQ_PASSWORD_FILE"
+        return _NotAuthenticatedError(
+            f"the broker does not accept {user}",
+            where=str(self.url),
+            found=(error.description or "")[:_DESCRIPTION_MAX],
+            advice=advice,
+            code=ExitCode.NOT_AUTHENTICATED,
+        )
 
     def _broke(self, found: str) -> ConnectionBroke:
         return ConnectionBroke(
@@ -285,6 +321,13 @@ def _connected(url: BrokerUrl) -> socket.socket:
         ) from error
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return stream
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _now_ms() -> int:

@@ -26,6 +26,8 @@ class ExitCode(IntEnum):
     """Java, or a package that the command needs, is not installed; the message says which."""
     DIFFERENT = 8
     """The things that the command compared differ."""
+    NOT_AUTHENTICATED = 9
+    """The broker does not accept the user name or the password."""
     LOG_FAILED = 74
     """The broker could not write or sync its log. Check the disk before a restart."""
 
@@ -45,5 +47,6 @@ _MEANINGS = {
     ExitCode.NOT_FOUND: "queue, file or directory not found",
     ExitCode.NOT_INSTALLED: "Java or a package that the command needs is not installed",
     ExitCode.DIFFERENT: "the compared things differ",
+    ExitCode.NOT_AUTHENTICATED: "not authenticated: the user name or the password is wrong",
     ExitCode.LOG_FAILED: "the log could not be written or synced: check the disk before a restart",
 }

@@ -6,7 +6,6 @@ import pytest
 
 from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
 from ambermq.protocol.amqp10.connection.sasl import SaslServer
-from ambermq.protocol.amqp10.events import Authenticating
 from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, encode_frame
 from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.amqp10.performatives.classes import (
@@ -26,6 +25,7 @@ from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
 from ambermq.protocol.management.compactions import COMPACTION_TYPE
 from ambermq.protocol.management.snapshots import SNAPSHOT_TYPE
 from tests.engine.rig import Rig
+from tests.protocol.authenticators import AnyPeer
 from tests.protocol.gateway.nodes.test_management_node import Managing, request
 from tests.protocol.gateways import gateway_of
 from tests.protocol.peers import Wire, cut
@@ -157,28 +157,23 @@ def test_it_opens_one_virtual_host(vhost: str, opens: bool) -> None:
     """Another one closes the connection as unauthorized."""
     gateway = gateway_of(Rig().loop)
     identity = Identity(scope=ManagementScope(vhost, frozenset({SNAPSHOT_TYPE})))
-    asked: list[Authenticating] = []
-
-    def authenticate(mechanism: str, username: str | None, password: str | None) -> Identity | None:
-        asked.append(Authenticating(mechanism, username, password))
-        return identity if password == "token" else None
-
+    authenticator = AnyPeer(identity, b"token")
     connection = Connection(
         ConnectionRole.SERVER,
         ConnectionLimits(),
         now_ms=0,
         container_id="broker",
-        sasl=SaslServer(("PLAIN",), takes_tokens=True),
+        sasl=SaslServer(("PLAIN",)),
         allow_bare=False,
     )
-    peer = ConnectionGateway(gateway, connection, authenticate)
+    peer = ConnectionGateway(gateway, connection, authenticator)
     init = SaslInit(mechanism="AMBERMQ-TOKEN", initial_response=b"token")
     connection.receive(SASL_HEADER + encode_frame(0, init, frame_type=SASL_FRAME), 0)
     peer.handle_events()
     connection.receive(AMQP_HEADER + Wire.frame(Open(container_id="wire")), 0)
     peer.handle_events()
     said = [each for _, each, _ in cut(b"".join(map(bytes, connection.take_output())))]
-    assert asked == [Authenticating("AMBERMQ-TOKEN", None, "token")]
+    assert authenticator.asked == [("AMBERMQ-TOKEN", b"token")]
     assert [each.code for each in said if isinstance(each, SaslOutcome)] == [0]
     closes = [str(each.error.condition) for each in said if isinstance(each, Close) and each.error]
     assert closes == ([] if opens else ["amqp:unauthorized-access"])

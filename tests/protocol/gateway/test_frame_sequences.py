@@ -41,11 +41,11 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Transfer,
 )
 from ambermq.protocol.amqp10.types.values import Described, Symbol
-from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
 from ambermq.protocol.gateway.gateway import Gateway
 from ambermq.protocol.server_limits import ServerLimits
 from tests.engine.rig import Rig
+from tests.protocol.authenticators import AnyPeer
 from tests.protocol.gateways import gateway_of
 from tests.protocol.peers import Wire, cut
 
@@ -66,7 +66,7 @@ class _Peer:
         self.connection = Connection(
             ConnectionRole.SERVER, _LIMITS, now_ms=0, container_id="broker", sasl=SaslServer(), allow_bare=True
         )
-        self.gateway = ConnectionGateway(gateway, self.connection, lambda *_: Identity())
+        self.gateway = ConnectionGateway(gateway, self.connection, AnyPeer())
         self.output = bytearray()
         self._next_id = 0
 

@@ -6,6 +6,7 @@ import pytest
 
 from ambermq.engine.errors import Refused
 from ambermq.protocol.amqp10.types.values import Symbol, Timestamp, ULong
+from ambermq.protocol.management.access.users import USER_TYPE
 from ambermq.protocol.management.operations import KINDS, NODE_TYPE, operation_of
 from tests.protocol.gateway.nodes.test_management_node import Managing, request
 from tests.protocol.management.test_wiring import MUXER, ask, wired
@@ -109,8 +110,8 @@ def test_what_cannot_be_is_answered_and_nothing_happens(
 def test_every_type_knows_update_or_what_is_done_instead() -> None:
     """One of both, and GET-OPERATIONS tells."""
     operations = ask(Managing(), "GET-OPERATIONS")[2]
-    assert {kind for kind in KINDS if "UPDATE" in operations[kind]} == {QUEUE, MUXER}
-    assert set(REPLACEMENTS) == set(KINDS) - {QUEUE, MUXER}
+    assert {kind for kind in KINDS if "UPDATE" in operations[kind]} == {QUEUE, MUXER, USER_TYPE}
+    assert set(REPLACEMENTS) == set(KINDS) - {QUEUE, MUXER, USER_TYPE}
 
 
 def test_the_node_itself_knows_no_update() -> None:

@@ -228,9 +228,16 @@ class Connection:
         """Return the sessions that are not ended at both ends; for an ended connection the sessions that it had."""
         return self._channels.all()
 
-    def authenticated(self, ok: bool) -> None:
-        """Answer Authenticating. The held input is processed at once, which may append events."""
-        self._input.authenticated(ok=ok)
+    def challenge(self, data: bytes) -> None:
+        """Answer Authenticating by a challenge. The held input is processed at once, which may append events."""
+        self._input.challenge(data)
+
+    def authenticated(self, ok: bool, data: bytes = b"") -> None:
+        """Answer Authenticating; `data` is the additional data of the outcome.
+
+        The held input is processed at once, which may append events.
+        """
+        self._input.authenticated(ok=ok, data=data)
 
     def accept(
         self,
@@ -260,7 +267,7 @@ class Connection:
         desired_capabilities: Sequence[str] = (),
     ) -> None:
         """Send the first frames of a client: SASL if configured, header, open. Further calls may follow at once."""
-        sasl = self._sasl if isinstance(self._sasl, SaslClient) else None
+        sasl = None if isinstance(self._sasl, SaslServer) else self._sasl
         handshake = ClientHandshake(sasl, hostname)
         self._input.handshake = handshake
         if sasl is not None:

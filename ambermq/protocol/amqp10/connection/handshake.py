@@ -75,7 +75,7 @@ class ServerHandshake(Handshake):
             self.is_done = True
             return AMQP_HEADER
         if header == SASL_HEADER and self._sasl is not None and self._negotiation is None:
-            self._negotiation = ServerNegotiation(self._sasl)
+            self._negotiation = ServerNegotiation()
             self.is_sasl = True
             mechanisms = SaslMechanisms(sasl_server_mechanisms=self._sasl.mechanisms)
             return SASL_HEADER + encode_frame(0, mechanisms, frame_type=SASL_FRAME)
@@ -84,18 +84,18 @@ class ServerHandshake(Handshake):
     def receive_frame(self, frame: Composite) -> tuple[bytes, Authenticating | None]:
         """See Handshake."""
         assert self._negotiation is not None
-        answer, question = self._negotiation.receive(frame)
-        if self._negotiation.state is SaslState.FAILED:
-            self.failure = "the mechanism is not offered, or its response cannot be read"
-        return b"" if answer is None else encode_frame(0, answer, frame_type=SASL_FRAME), question
+        return b"", self._negotiation.receive(frame)
 
-    def authenticated(self, *, ok: bool) -> bytes:
+    def challenge(self, data: bytes) -> bytes:
+        """Answer the question by a challenge, and return its frame."""
+        assert self._negotiation is not None
+        return encode_frame(0, self._negotiation.challenge(data), frame_type=SASL_FRAME)
+
+    def authenticated(self, *, ok: bool, data: bytes) -> bytes:
         """Answer the question, and return the outcome frame."""
         assert self._negotiation is not None
         self.is_sasl = not ok
-        if not ok:
-            self.failure = "name and password were not accepted"
-        return encode_frame(0, self._negotiation.answer(ok=ok), frame_type=SASL_FRAME)
+        return encode_frame(0, self._negotiation.outcome(ok=ok, data=data), frame_type=SASL_FRAME)
 
 
 class ClientHandshake(Handshake):

@@ -108,11 +108,17 @@ class InputStage:
         self.handshake = None
         del self._connection
 
-    def authenticated(self, *, ok: bool) -> None:
-        """Answer the question Authenticating."""
+    def challenge(self, data: bytes) -> None:
+        """Answer the question Authenticating by a challenge."""
+        if self.is_asking and isinstance(self.handshake, ServerHandshake):
+            self._connection.output.add(self.handshake.challenge(data))
+            self.resume()
+
+    def authenticated(self, *, ok: bool, data: bytes) -> None:
+        """Answer the question Authenticating by an outcome."""
         if not self.is_asking or not isinstance(self.handshake, ServerHandshake):
             return
-        self._connection.output.add(self.handshake.authenticated(ok=ok))
+        self._connection.output.add(self.handshake.authenticated(ok=ok, data=data))
         if ok:
             self.resume()
         else:

@@ -1,17 +1,19 @@
-"""SASL (security, 5.3): the authentication of the peer, before the AMQP header.
+"""SASL (security, 5.3): the frames of an authentication, before the AMQP header.
 
     client   SASL header ->                              init ->   [response ->]
     server   SASL header, mechanisms ->                            [challenge ->]   outcome ->   then AMQP headers
 
 Rule 1. A server needs no round trip: an init may arrive together with the header.
 Rule 2. A client waits for mechanisms and outcome, since few servers accept a pipelined open.
-Rule 3. This module does not check a name and a password: the event Authenticating asks the owner of the connection.
-Rule 4. The mechanism AMBERMQ-TOKEN is accepted but not offered. Its response is a token that the server gave to a
-        process which it started. The event reports the token as a password without a name.
+Rule 3. This module knows no mechanism. The event Authenticating has each init and each response of a client; the owner
+        of the connection answers it by a challenge or an outcome. A client has the port SaslClient.
+Rule 4. A client may choose a mechanism that is not offered: the owner of the server decides about that, too.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import IntEnum
+from typing import Final, Protocol
 
 from ambermq.protocol.amqp10.errors import FramingError
 from ambermq.protocol.amqp10.events import Authenticating
@@ -25,12 +27,10 @@ from ambermq.protocol.amqp10.performatives.classes import (
 )
 from ambermq.protocol.amqp10.spec import SaslCode
 
-__all__ = ["TOKEN_MECHANISM", "SaslClient", "SaslServer", "SaslState"]
+__all__ = ["RESPONSES_MAX", "SaslClient", "SaslClientExchange", "SaslServer", "SaslState"]
 
-TOKEN_MECHANISM = "AMBERMQ-TOKEN"  # noqa: S105 - the name of a mechanism
-"""The mechanism of a process that the server started."""
-
-_ANONYMOUS = ("ANONYMOUS", "MSSBCBS")
+RESPONSES_MAX: Final = 8
+"""The responses of one authentication: no mechanism needs as many."""
 
 
 class SaslState(IntEnum):
@@ -46,132 +46,127 @@ class SaslState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class SaslServer:
-    """What a server offers; one value serves all its connections."""
+    """What a server offers to one connection, or to all."""
 
     mechanisms: tuple[str, ...] = ("PLAIN", "ANONYMOUS", "MSSBCBS")
-    """In order of preference; MSSBCBS authenticates like ANONYMOUS."""
-    takes_tokens: bool = False
-    """Whether a client may choose AMBERMQ-TOKEN."""
+    """In order of preference."""
 
 
-@dataclass(frozen=True, slots=True)
-class SaslClient:
-    """The credentials of a client."""
-
-    username: str | None = None
-    """None: ANONYMOUS."""
-    password: str = ""
-    """PLAIN sends it in clear text."""
-    token: str = field(default="", repr=False)
-    """AMBERMQ-TOKEN sends it in clear text, instead of a user name and a password."""
+class SaslClientExchange(Protocol):
+    """One authentication of a client by the mechanism that it has chosen."""
 
     @property
     def mechanism(self) -> str:
-        """The mechanism that this client uses."""
-        if self.token:
-            return TOKEN_MECHANISM
-        return "ANONYMOUS" if self.username is None else "PLAIN"
+        """The name of the mechanism."""
+
+    def first(self) -> bytes | None:
+        """Return the initial response; None for none."""
+
+    def respond(self, challenge: bytes) -> bytes | None:
+        """Return the response to a challenge; None if the challenge is wrong, which ends the negotiation."""
+
+    def is_proved(self, data: bytes) -> bool:
+        """Return whether a server that accepts with this additional data has proved what the mechanism asks of it."""
+
+
+class SaslClient(Protocol):
+    """The credentials of a client."""
+
+    def choose(self, offered: Sequence[str]) -> SaslClientExchange | str:
+        """Begin an exchange by the best of the offered mechanisms; else return why none of them fits."""
 
 
 class ServerNegotiation:
     """One connection's negotiation, from the server's end."""
 
-    __slots__ = ("_mechanism", "_taken", "state")
+    __slots__ = ("_mechanism", "_responses", "state")
 
-    def __init__(self, offered: SaslServer) -> None:
-        self._taken = (*offered.mechanisms, TOKEN_MECHANISM) if offered.takes_tokens else offered.mechanisms
+    def __init__(self) -> None:
         self.state = SaslState.WAITING
         self._mechanism = ""
+        self._responses = 0
 
-    def receive(self, frame: Composite) -> tuple[Composite | None, Authenticating | None]:
-        """Process a frame; return the answer and the question. Raises FramingError if the frame is misplaced."""
+    def receive(self, frame: Composite) -> Authenticating:
+        """Process a frame and return the question. Raises FramingError if the frame is misplaced."""
         if type(frame) is SaslInit and not self._mechanism and self.state is SaslState.WAITING:
-            return self._begin(frame)
+            self._mechanism = str(frame.mechanism) or "-"
+            return self._ask(frame.initial_response)
         if type(frame) is SaslResponse and self._mechanism and self.state is SaslState.WAITING:
+            self._responses += 1
+            if self._responses > RESPONSES_MAX:
+                raise FramingError(f"more than {RESPONSES_MAX} SASL responses")
             return self._ask(frame.response)
         raise FramingError(f"{frame.NAME} in SASL state {self.state.name}")
 
-    def _begin(self, init: SaslInit) -> tuple[Composite | None, Authenticating | None]:
-        if init.mechanism not in self._taken:
-            return self._fail()
-        self._mechanism = str(init.mechanism)
-        if self._mechanism in _ANONYMOUS:
-            return self._ask(b"")
-        if init.initial_response is None:
-            return SaslChallenge(challenge=b""), None
-        return self._ask(init.initial_response)
-
-    def _ask(self, response: bytes) -> tuple[Composite | None, Authenticating | None]:
-        if self._mechanism in _ANONYMOUS:
-            self.state = SaslState.ASKING
-            return None, Authenticating(self._mechanism, None, None)
-        if self._mechanism == TOKEN_MECHANISM:
-            return self._ask_token(response)
-        # PLAIN (RFC 4616): authorization identity, NUL, name, NUL, password.
-        parts = bytes(response).split(b"\0")
-        try:
-            _, username, password = (part.decode() for part in parts)
-        except ValueError:
-            return self._fail()
+    def _ask(self, response: bytes | None) -> Authenticating:
         self.state = SaslState.ASKING
-        return None, Authenticating(self._mechanism, username, password)
+        return Authenticating(self._mechanism, None if response is None else bytes(response))
 
-    def _ask_token(self, response: bytes) -> tuple[Composite | None, Authenticating | None]:
-        try:
-            token = bytes(response).decode("ascii")
-        except UnicodeDecodeError:
-            return self._fail()
-        self.state = SaslState.ASKING
-        return None, Authenticating(TOKEN_MECHANISM, None, token)
+    def challenge(self, data: bytes) -> SaslChallenge:
+        """Return the challenge that answers the question."""
+        self.state = SaslState.WAITING
+        return SaslChallenge(challenge=data)
 
-    def _fail(self) -> tuple[Composite | None, Authenticating | None]:
-        self.state = SaslState.FAILED
-        return SaslOutcome(code=SaslCode.AUTH), None
-
-    def answer(self, *, ok: bool) -> SaslOutcome:
+    def outcome(self, *, ok: bool, data: bytes = b"") -> SaslOutcome:
         """Return the outcome that answers the question."""
         self.state = SaslState.DONE if ok else SaslState.FAILED
-        return SaslOutcome(code=SaslCode.OK if ok else SaslCode.AUTH)
+        return SaslOutcome(code=SaslCode.OK if ok else SaslCode.AUTH, additional_data=data or None)
 
 
 class ClientNegotiation:
     """One connection's negotiation, from the client's end."""
 
-    __slots__ = ("_client", "_hostname", "_is_begun", "reason", "state")
+    __slots__ = ("_client", "_exchange", "_hostname", "_responses", "reason", "state")
 
     def __init__(self, client: SaslClient, hostname: str | None) -> None:
         self._client = client
         self._hostname = hostname
-        self._is_begun = False
+        self._exchange: SaslClientExchange | None = None
+        self._responses = 0
         self.state = SaslState.WAITING
         self.reason = ""
         """Why the negotiation failed."""
 
     def receive(self, frame: Composite) -> Composite | None:
         """Process a frame, and return the answer. Raises FramingError if the frame is misplaced."""
+        exchange = self._exchange
         if self.state is SaslState.WAITING:
-            if type(frame) is SaslMechanisms and not self._is_begun:
+            if type(frame) is SaslMechanisms and exchange is None:
                 return self._begin(frame)
-            if type(frame) is SaslChallenge and self._is_begun:
-                return SaslResponse(response=self._response())
-            if type(frame) is SaslOutcome and self._is_begun:
-                self.state = SaslState.DONE if frame.code == SaslCode.OK else SaslState.FAILED
-                self.reason = f"the server refused {self._client.mechanism} with SASL code {frame.code}"
+            if type(frame) is SaslChallenge and exchange is not None:
+                return self._respond(exchange, bytes(frame.challenge))
+            if type(frame) is SaslOutcome and exchange is not None:
+                self._end(exchange, frame)
                 return None
         raise FramingError(f"{frame.NAME} in SASL state {self.state.name}")
 
     def _begin(self, offered: SaslMechanisms) -> SaslInit | None:
-        mechanism = self._client.mechanism
-        if mechanism not in offered.sasl_server_mechanisms and mechanism != TOKEN_MECHANISM:
-            self.state = SaslState.FAILED
-            self.reason = f"the server offers {', '.join(offered.sasl_server_mechanisms)}, not {mechanism}"
+        chosen = self._client.choose(tuple(map(str, offered.sasl_server_mechanisms)))
+        if isinstance(chosen, str):
+            self._fail(chosen)
             return None
-        self._is_begun = True
-        return SaslInit(mechanism=mechanism, initial_response=self._response(), hostname=self._hostname)
+        self._exchange = chosen
+        return SaslInit(mechanism=chosen.mechanism, initial_response=chosen.first(), hostname=self._hostname)
 
-    def _response(self) -> bytes:
-        if self._client.token:
-            return self._client.token.encode()
-        if self._client.username is None:
-            return b"anonymous"
-        return b"\0".join((b"", self._client.username.encode(), self._client.password.encode()))
+    def _respond(self, exchange: SaslClientExchange, challenge: bytes) -> SaslResponse | None:
+        self._responses += 1
+        response = exchange.respond(challenge) if self._responses <= RESPONSES_MAX else None
+        if response is None:
+            self._fail(f"the server's challenge for {exchange.mechanism} is wrong: is this the right server?")
+            return None
+        return SaslResponse(response=response)
+
+    def _end(self, exchange: SaslClientExchange, outcome: SaslOutcome) -> None:
+        if outcome.code != SaslCode.OK:
+            why = "the user or the password is wrong"
+            if outcome.code != SaslCode.AUTH:
+                why = f"an error of the server, SASL code {outcome.code}"
+            self._fail(f"the server refused {exchange.mechanism}: {why}")
+        elif not exchange.is_proved(bytes(outcome.additional_data or b"")):
+            self._fail(f"the server did not prove by {exchange.mechanism} that it knows the password")
+        else:
+            self.state = SaslState.DONE
+
+    def _fail(self, reason: str) -> None:
+        self.state = SaslState.FAILED
+        self.reason = reason

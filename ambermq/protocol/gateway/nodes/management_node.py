@@ -27,6 +27,7 @@ from ambermq.protocol.amqp10.types.encode import encode
 from ambermq.protocol.amqp10.types.values import Int, Map, Symbol
 from ambermq.protocol.gateway.nodes.node_peer import NodePeer
 from ambermq.protocol.gateway.nodes.request_response import RequestResponse, target_of
+from ambermq.protocol.management.access.users import UserCommand
 from ambermq.protocol.management.operations import KINDS, describe, noun_of, operation_of
 from ambermq.protocol.management.queues import QUEUE_TYPE
 from ambermq.protocol.management.vhosts import VhostCommand
@@ -144,14 +145,22 @@ class ManagementNode:
             types = ", ".join(sorted(scope.types))
             raise Refused("amqp:not-allowed", f"this connection may only use the operations of {types}")
 
-    def _submit(self, command: Command | VhostCommand) -> None:
+    def _submit(self, command: Command | UserCommand | VhostCommand) -> None:
         gateway = self._peer.gateway
-        if not isinstance(command, VhostCommand):
+        if isinstance(command, UserCommand):
+            self._submit_user(command)
+        elif not isinstance(command, VhostCommand):
             gateway.lost_links.submit(command)
         elif gateway.vhosts is not None:
             gateway.vhosts.ask(gateway, command)
         else:
             raise Refused("amqp:not-implemented", "this server has no virtual hosts")
+
+    def _submit_user(self, command: UserCommand) -> None:
+        accounts = self._peer.gateway.accounts
+        if accounts is None:
+            raise Refused("amqp:not-implemented", "this server has no users")
+        accounts.ask(self._peer.gateway, command)
 
     def _refuse(self, request: _Request, refusal: Refused) -> None:
         status = _STATUS.get(refusal.condition, 400)

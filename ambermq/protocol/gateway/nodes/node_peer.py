@@ -7,6 +7,7 @@ from typing import Protocol
 
 from ambermq.engine.commands import Command
 from ambermq.protocol.gateway.links.link_peer import LinkGateway, LinkPeer
+from ambermq.protocol.management.access.users import UserPort
 from ambermq.protocol.management.vhosts import AnswerPort, VhostPort
 
 __all__ = ["CommandOrder", "NodeGateway", "NodePeer"]
@@ -25,6 +26,10 @@ class NodeGateway(LinkGateway, AnswerPort, Protocol):
     @property
     def vhosts(self) -> VhostPort | None:
         """The part of the server that carries out commands about virtual hosts; None without virtual hosts."""
+
+    @property
+    def accounts(self) -> UserPort | None:
+        """The part of the broker that carries out commands about users; None without users."""
 
     @property
     def lost_links(self) -> CommandOrder:

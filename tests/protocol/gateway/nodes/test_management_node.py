@@ -28,12 +28,12 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Transfer,
 )
 from ambermq.protocol.amqp10.types.values import Described, Map, Symbol, ULong
-from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
 from ambermq.protocol.gateway.nodes.management_node import _cut
 from tests.engine.rig import Rig
 from tests.protocol.amqp_messages import messages
 from tests.protocol.amqp_values import texts, values
+from tests.protocol.authenticators import AnyPeer
 from tests.protocol.gateways import gateway_of
 from tests.protocol.peers import FIRST_ID, Wire, cut
 
@@ -49,7 +49,7 @@ class Managing:
         connection = Connection(
             ConnectionRole.SERVER, limits or ConnectionLimits(), now_ms=0, container_id="broker", allow_bare=True
         )
-        self.peer = ConnectionGateway(self.gateway, connection, lambda *_: Identity())
+        self.peer = ConnectionGateway(self.gateway, connection, AnyPeer())
         self._next_id = FIRST_ID
         self.give(AMQP_HEADER)
         self.say(Open(container_id="wire"), Wire.begin(incoming_window=1 << 20))

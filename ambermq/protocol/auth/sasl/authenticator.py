@@ -1,0 +1,159 @@
+"""What a broker offers to a peer, and who the peer is.
+
+    mechanism         offered to                                                 identity
+    EXTERNAL          a peer whose certificate or user id names a user           the user, or `local`
+    SCRAM-SHA-512     every peer, if the broker has users                        the user
+    SCRAM-SHA-256     every peer, if the broker has users                        the user
+    PLAIN             the same, over loopback, a unix socket or TLS              the user
+    ANONYMOUS         local peers of a broker without users; else if allowed     none; `anonymous` if there are users
+    MSSBCBS           the same                                                   the same
+    AMBERMQ-TOKEN     no peer: a child process of the broker knows of it         a scope
+
+Rule 1. The table of users may change at any time. A connection has the mechanisms of the time of its accept.
+Rule 2. A process with the user id of the broker, or of root, is the user `local` over a unix socket.
+Rule 3. Each failure is counted, and answered after the delay of the throttle. A locked login never succeeds.
+"""
+
+from collections.abc import Callable
+from typing import Final, Protocol, final
+
+from ambermq.protocol.auth.exchange import Answer, Challenge, Exchange, Failure, Success
+from ambermq.protocol.auth.identity import Identity, ManagementScope
+from ambermq.protocol.auth.peer import Peer
+from ambermq.protocol.auth.sasl.login_throttle import LoginThrottle
+from ambermq.protocol.auth.sasl.scram_exchange import SCRAM_MECHANISMS, ScramExchange
+from ambermq.protocol.auth.sasl.simple_exchanges import (
+    TOKEN_MECHANISM,
+    AnonymousExchange,
+    ExternalExchange,
+    LoginWork,
+    PlainExchange,
+    TokenExchange,
+)
+from ambermq.protocol.auth.users import Users
+
+__all__ = ["ANONYMOUS_USER", "LOCAL_USER", "BrokerAuthenticator"]
+
+LOCAL_USER: Final = "local"
+"""The user of a process with the broker's own user id, or root's, over a unix socket."""
+ANONYMOUS_USER: Final = "anonymous"
+"""The user of a client without a name, where the broker has users."""
+_ANONYMOUS_MECHANISMS: Final = ("ANONYMOUS", "MSSBCBS")
+_ROOT: Final = 0
+
+
+class _NamingExchange(Exchange, Protocol):
+    """An exchange that knows the name which the peer gave."""
+
+    user: str
+
+
+@final
+class BrokerAuthenticator:
+    """The authentication of one broker's connections."""
+
+    def __init__(
+        self,
+        users: Users,
+        throttle: LoginThrottle,
+        work: LoginWork,
+        *,
+        redeem: Callable[[str], ManagementScope | None],
+        allows_anonymous: bool | None = None,
+        plain_without_tls: bool = False,
+        own_uid: int = -1,
+        name_of_uid: Callable[[int], str] = lambda _uid: "",
+    ) -> None:
+        """`allows_anonymous` None: local peers while there are no users. `name_of_uid` is the system's user table."""
+        self.users = users
+        self._throttle = throttle
+        self._work = work
+        self._redeem = redeem
+        self._allows_anonymous = allows_anonymous
+        self._plain_without_tls = plain_without_tls
+        self._own_uid = own_uid
+        self._name_of_uid = name_of_uid
+
+    def mechanisms(self, peer: Peer) -> tuple[str, ...]:
+        """See Authenticator."""
+        is_anonymous = self._is_anonymous_allowed(peer)
+        names: tuple[str, ...] = () if self._external(peer) is None else ("EXTERNAL",)
+        if len(self.users) or not is_anonymous:
+            names += SCRAM_MECHANISMS
+            if self._is_plain_allowed(peer):
+                names += ("PLAIN",)
+        return names + (_ANONYMOUS_MECHANISMS if is_anonymous else ())
+
+    def begin(self, mechanism: str, peer: Peer) -> Exchange | None:
+        """See Authenticator."""
+        if mechanism == TOKEN_MECHANISM:
+            return self._guarded(peer, TokenExchange(self._redeem))
+        if mechanism not in self.mechanisms(peer):
+            return None
+        if mechanism in SCRAM_MECHANISMS:
+            return self._guarded(peer, ScramExchange(mechanism, self.users))
+        if mechanism == "PLAIN":
+            return self._guarded(peer, PlainExchange(self.users, self._work, lambda user: self._is_locked(peer, user)))
+        identity = self._external(peer) if mechanism == "EXTERNAL" else self._anonymous()
+        assert identity is not None, "EXTERNAL is offered to a peer that has an identity"
+        exchange = ExternalExchange if mechanism == "EXTERNAL" else AnonymousExchange
+        return self._guarded(peer, exchange(identity))
+
+    def bare(self, peer: Peer) -> Identity | None:
+        """See Authenticator."""
+        return self._anonymous() if self._is_anonymous_allowed(peer) else None
+
+    def _guarded(self, peer: Peer, exchange: _NamingExchange) -> Exchange:
+        return _GuardedExchange(exchange, peer, self._throttle, self._work)
+
+    def _is_locked(self, peer: Peer, user: str) -> bool:
+        return self._throttle.is_locked(peer, user, self._work.now_ms())
+
+    def _is_plain_allowed(self, peer: Peer) -> bool:
+        return peer.is_local or peer.is_encrypted or self._plain_without_tls
+
+    def _is_anonymous_allowed(self, peer: Peer) -> bool:
+        if self._allows_anonymous is not None:
+            return self._allows_anonymous
+        return peer.is_local and not len(self.users)
+
+    def _anonymous(self) -> Identity:
+        return Identity(ANONYMOUS_USER) if len(self.users) else Identity()
+
+    def _external(self, peer: Peer) -> Identity | None:
+        """Return the identity that the transport of a peer has proved."""
+        if peer.uid is not None and peer.uid in {self._own_uid, _ROOT}:
+            return Identity(LOCAL_USER, is_local=True)
+        names = (peer.certificate_user, None if peer.uid is None else self._name_of_uid(peer.uid))
+        users = [self.users.find(name) for name in names if name]
+        return next((Identity(user.name) for user in users if user is not None and user.is_enabled), None)
+
+
+@final
+class _GuardedExchange:
+    """An exchange whose failures are counted and delayed."""
+
+    __slots__ = ("_exchange", "_peer", "_throttle", "_work")
+
+    def __init__(self, exchange: _NamingExchange, peer: Peer, throttle: LoginThrottle, work: LoginWork) -> None:
+        self._exchange = exchange
+        self._peer = peer
+        self._throttle = throttle
+        self._work = work
+
+    def step(self, response: bytes | None, answer: Callable[[Answer], None]) -> None:
+        """See Exchange."""
+        self._exchange.step(response, lambda found: self._answered(found, answer))
+
+    def _answered(self, found: Answer, answer: Callable[[Answer], None]) -> None:
+        if isinstance(found, Challenge):
+            answer(found)
+            return
+        user, now_ms = self._exchange.user, self._work.now_ms()
+        if isinstance(found, Success) and self._throttle.is_locked(self._peer, user, now_ms):
+            found = Failure("locked after too many failures", user)
+        if isinstance(found, Success):
+            self._throttle.succeed(self._peer, user)
+            answer(found)
+            return
+        self._work.later(self._throttle.fail(self._peer, user, now_ms), lambda: answer(found))

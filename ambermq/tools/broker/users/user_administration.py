@@ -1,0 +1,224 @@
+"""The requests of `$management` about users, carried out one at a time, in the order of their arrival.
+
+Rule 1. Only an administrator, or a process of the broker's own user, changes or reads users; without users every client
+        that the broker accepts does.
+Rule 2. A change is written to the file, then the table has it, then its request is answered.
+Rule 3. The connections of a deleted or disabled user are closed. A new password leaves them.
+Rule 4. The last enabled administrator is not removed, disabled or stripped of its role.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, final
+
+from ambermq.engine.effects import NOW, Answered, CommandFailed, Effect, RefusedCommand
+from ambermq.engine.errors import Refused
+from ambermq.protocol.amqp10.performatives.classes import Error
+from ambermq.protocol.amqp10.spec import AmqpCondition, ConnectionCondition
+from ambermq.protocol.amqp10.types.values import Symbol
+from ambermq.protocol.auth.identity import Identity
+from ambermq.protocol.auth.users import ADMINISTRATOR, ROLES, User, Users
+from ambermq.protocol.auth.verifier import (
+    SALT_BYTES,
+    BadCredential,
+    Verifier,
+    argon2_verifier,
+    checked_name,
+    checked_password,
+    scram_verifier,
+)
+from ambermq.protocol.management.access.users import (
+    USER_ATTRIBUTES,
+    CreateUser,
+    DeleteUser,
+    QueryUsers,
+    ReadUser,
+    UpdateUser,
+    UserCommand,
+)
+from ambermq.protocol.management.vhosts import AnswerPort
+from ambermq.protocol.server.server import Server
+from ambermq.protocol.server_limits import ServerLimits
+from ambermq.tools.broker.users.user_file import save_users
+
+__all__ = ["UserAdministration", "check_roles", "mechanisms_of", "new_verifier"]
+
+_WAITING_MAX: Final = 100
+"""The requests that wait for the ones before them."""
+
+
+@final
+class UserAdministration:
+    """The users of a running broker; the event loop's thread calls everything."""
+
+    def __init__(self, directory: str, users: Users, limits: ServerLimits) -> None:
+        self.server: Server | None = None
+        """The server that answers and closes connections; set before it listens."""
+        self._directory = directory
+        self._users = users
+        self._limits = limits
+        self._busy = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def ask(self, gateway: AnswerPort, command: UserCommand) -> None:
+        """See UserPort."""
+        if len(self._tasks) >= _WAITING_MAX:
+            raise Refused(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, f"more than {_WAITING_MAX} requests about users wait")
+        task = asyncio.get_running_loop().create_task(self._carry_out(gateway, command))
+        # The event loop holds only weak references to tasks.
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def end(self) -> None:
+        """Wait for the running requests."""
+        while self._tasks:
+            await asyncio.wait(list(self._tasks))
+
+    async def _carry_out(self, gateway: AnswerPort, command: UserCommand) -> None:
+        effect: Effect
+        async with self._busy:
+            try:
+                self._check_right(command.key.peer.identity)
+                effect = Answered(command.key, await self._answer(command), NOW)
+            except Refused as refused:
+                effect = RefusedCommand(command.key, refused.condition, refused.description)
+            except BadCredential as error:
+                effect = RefusedCommand(command.key, AmqpCondition.INVALID_FIELD, str(error))
+            except OSError as error:
+                why = f"the users cannot be saved: {error}"
+                effect = RefusedCommand(command.key, AmqpCondition.INTERNAL_ERROR, why)
+            except Exception as mistake:  # noqa: BLE001 - a bug, which ends only the connection of the command
+                effect = CommandFailed(command, mistake)
+        if self.server is not None:
+            self.server.answer(gateway, [effect])
+
+    def _check_right(self, identity: Identity) -> None:
+        user = None if identity.username is None else self._users.find(identity.username)
+        is_administrator = user is not None and user.is_enabled and ADMINISTRATOR in user.roles
+        if not (identity.is_local or is_administrator or not len(self._users)):
+            raise Refused(AmqpCondition.NOT_ALLOWED, f"users are managed by users with the role {ADMINISTRATOR}")
+
+    async def _answer(self, command: UserCommand) -> Mapping[str, Any]:
+        match command:
+            case QueryUsers():
+                return self._page(command)
+            case ReadUser():
+                return self._attributes(self._user(command.name))
+            case CreateUser():
+                return await self._create(command)
+            case UpdateUser():
+                return await self._update(command)
+            case DeleteUser():
+                return await self._delete(command.name)
+
+    def _page(self, command: QueryUsers) -> dict[str, Any]:
+        users = list(self._users)
+        rows = [self._attributes(user) for user in users[command.offset : command.offset + command.count]]
+        results = [[row[name] for name in USER_ATTRIBUTES] for row in rows]
+        return {"attributeNames": list(USER_ATTRIBUTES), "results": results, "total": len(users)}
+
+    async def _create(self, command: CreateUser) -> Mapping[str, Any]:
+        name = checked_name(command.name)
+        if self._users.is_stored(name):
+            raise Refused(AmqpCondition.PRECONDITION_FAILED, f"there is a user {name!r} already")
+        if len(self._users.stored()) >= self._limits.users_max:
+            raise Refused(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, f"at most {self._limits.users_max} users (users_max)")
+        roles = check_roles(command.roles)
+        verifier = await self._verifier(command.password, plain_only=command.plain_only)
+        user = User(name, verifier, roles, command.enabled)
+        await self._put(user)
+        return self._attributes(user)
+
+    async def _update(self, command: UpdateUser) -> Mapping[str, Any]:
+        user = self._stored(command.name)
+        if command.roles is not None:
+            user = replace(user, roles=check_roles(command.roles))
+        if command.enabled is not None:
+            user = replace(user, is_enabled=command.enabled)
+        if not user.is_enabled or ADMINISTRATOR not in user.roles:
+            self._check_last(command.name)
+        if command.password is not None:
+            verifier = await self._verifier(command.password, plain_only=command.plain_only)
+            user = replace(user, verifier=verifier)
+        await self._put(user)
+        if not user.is_enabled:
+            self._close(user.name, "disabled")
+        return self._attributes(user)
+
+    async def _delete(self, name: str) -> Mapping[str, Any]:
+        user = self._stored(name)
+        self._check_last(name)
+        stored = [each for each in self._users.stored() if each.name != name]
+        await asyncio.to_thread(save_users, self._directory, self._users.secret, stored)
+        attributes = self._attributes(user)
+        self._users.remove(name)
+        self._close(name, "deleted")
+        return attributes
+
+    async def _put(self, user: User) -> None:
+        stored = {each.name: each for each in self._users.stored()} | {user.name: user}
+        await asyncio.to_thread(save_users, self._directory, self._users.secret, stored.values())
+        self._users.put(user)
+
+    async def _verifier(self, password: str, *, plain_only: bool) -> Verifier:
+        found = checked_password(password)
+        return await asyncio.to_thread(new_verifier, found, self._limits.scram_iterations, plain_only=plain_only)
+
+    def _check_last(self, name: str) -> None:
+        """Raise Refused if a user is the last enabled administrator."""
+        user = self._users.find(name)
+        is_administrator = user is not None and user.is_enabled and ADMINISTRATOR in user.roles
+        if is_administrator and not self._users.has_other_administrator(name):
+            why = f"user {name!r:.80} is the last {ADMINISTRATOR}: `ambermq user` with --data can change it"
+            raise Refused(AmqpCondition.PRECONDITION_FAILED, f"{why} while no broker runs")
+
+    def _close(self, name: str, what: str) -> None:
+        if self.server is not None:
+            condition = Symbol(ConnectionCondition.CONNECTION_FORCED)
+            self.server.close_user(name, Error(condition=condition, description=f"the user was {what}"))
+
+    def _stored(self, name: str) -> User:
+        user = self._user(name)
+        if not self._users.is_stored(name):
+            why = f"user {name!r:.80} is of the configuration: `ambermq user import` moves it"
+            raise Refused(AmqpCondition.PRECONDITION_FAILED, why)
+        return user
+
+    def _user(self, name: str) -> User:
+        user = self._users.find(name)
+        if user is None:
+            raise Refused(AmqpCondition.NOT_FOUND, f"no user {name!r:.80}")
+        return user
+
+    def _attributes(self, user: User) -> dict[str, Any]:
+        connections = 0 if self.server is None else self.server.connections_of(user.name)
+        return {
+            "name": user.name,
+            "enabled": user.is_enabled,
+            "roles": list(user.roles),
+            "mechanisms": list(mechanisms_of(user)),
+            "configured": not self._users.is_stored(user.name),
+            "connections": connections,
+        }
+
+
+def new_verifier(password: bytes, iterations: int, *, plain_only: bool) -> Verifier:
+    """Return the verifier of a new, prepared password; it takes a tenth of a second."""
+    if plain_only:
+        return argon2_verifier(password, secrets.token_bytes(SALT_BYTES))
+    return scram_verifier(password, (secrets.token_bytes(SALT_BYTES), secrets.token_bytes(SALT_BYTES)), iterations)
+
+
+def check_roles(roles: Sequence[str]) -> tuple[str, ...]:
+    """Return the roles of a user. Raises BadCredential for an unknown one."""
+    for role in roles:
+        if role not in ROLES:
+            raise BadCredential(f"no role {role!r:.80}: expected {', '.join(ROLES)}")
+    return tuple(roles)
+
+
+def mechanisms_of(user: User) -> tuple[str, ...]:
+    """Return the mechanisms by which a user can log in with its password."""
+    return ("PLAIN",) if user.verifier.argon2 else ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")

@@ -1,0 +1,1 @@
+"""Tests of the management types about who may use the broker."""
