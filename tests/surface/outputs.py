@@ -95,6 +95,7 @@ def run_all(place: Path) -> Found:
     finally:
         broker.stop()
     _stopped(found, place)
+    _users(_bound(found, "--data", place / "users"), place)
     return found
 
 
@@ -184,6 +185,20 @@ def _snapshots(run: Callable[..., None], on_data: Callable[..., None], place: Pa
     on_data("snapshot export", "s2", place / "s2.backup")
     on_data("snapshot verify", place / "s2.backup")
     run("snapshot delete", "s1")
+
+
+def _users(run: Callable[..., None], place: Path) -> None:
+    """Without a broker, which would have to authenticate the commands after the first user."""
+    password, config = place / "password", place / "users.toml"
+    password.write_text("secret")
+    config.write_text("[users]\nerin = 'secret'\n")
+    run("user add", "alice", "--password-file", password)
+    run("user passwd", "alice", "--password-file", password)
+    run("user disable", "alice")
+    run("user enable", "alice")
+    run("user import", "--config", config)
+    run("user list")
+    run("user delete", "alice")
 
 
 def _vhosts(on_data: Callable[..., None]) -> None:

@@ -175,7 +175,7 @@ def decode_users(text: bytes, *, iterations: int = ITERATIONS_MIN) -> Users:
 def _line(line: bytes, kind: type[Kind], number: int) -> Kind:
     try:
         return msgspec.json.decode(line, type=kind)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise UsersDamaged(f"line {number}: {error}") from error
 
 
