@@ -133,7 +133,7 @@ def test_users_are_managed_beside_the_broker(broker: ChildBroker) -> None:
         BlockingConnection(broker.url, timeout=20, password="c2", **options)
     assert user("delete", "alice").exit_code == ExitCode.FAILED
     assert user("disable", "alice").exit_code == ExitCode.FAILED
-    assert user("delete", "nobody").exit_code == ExitCode.NOT_FOUND
+    assert user("delete", "eve").exit_code == ExitCode.NOT_FOUND
     assert run("user", "list", "--url", at(broker, "bob"), login=secret(broker, "bob")).exit_code == ExitCode.FAILED
 
 
