@@ -9,6 +9,7 @@ from ambermq.engine.config import EngineConfig
 from ambermq.engine.model.queue_template import PREDEFINED
 from ambermq.log.config import LogConfig
 from ambermq.protocol.amqp10.limits import ConnectionLimits, range_of
+from ambermq.protocol.server.listeners.listener_config import ListenerConfig
 from ambermq.protocol.server_limits import ServerLimits
 from ambermq.tools.broker.serve import serve
 from ambermq.tools.config.compaction_schedule import CompactionConfig
@@ -42,6 +43,22 @@ def test_every_bound_is_listed_with_its_default(table: str, kind: type) -> None:
     """A table of the file names the fields of its class in their order, each with its default and a meaning."""
     listed = [(name.strip("`| "), _value(default), bool(meaning)) for name, default, _, meaning in _bounds(table)]
     assert listed == [(one.name, one.default, True) for one in fields(kind) if one.name != "templates"]
+
+
+def test_every_key_of_a_listener_is_listed_with_its_default() -> None:
+    """The keys of `[server]` that are no limits have a table of their own."""
+    listed = [(name.strip("`| "), default.split("`")[1], bool(meaning)) for name, default, _, meaning in _listeners()]
+    assert listed == [(one.name, _written(one.default), True) for one in fields(ListenerConfig)]
+
+
+def _listeners() -> list[list[str]]:
+    return list(rows(_PAGE, "#### Listeners"))
+
+
+def _written(value: object) -> str:
+    """Return a value as TOML has it."""
+    known = {"()": "[]", "''": '""', "False": "false", "True": "true"}
+    return known.get(repr(value), repr(value))
 
 
 def _bounds(table: str) -> list[list[str]]:

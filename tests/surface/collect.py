@@ -116,6 +116,8 @@ def environment() -> list[str]:
 def configuration() -> dict[str, Any]:
     """Return the tables of a configuration file, each with its keys and their defaults."""
     tables: dict[str, Any] = {one.name: _keys_of_table(one) for one in fields(Settings)}
+    # The keys of listeners are in the table of the server.
+    tables["server"] += tables.pop("listeners")
     tables["templates"] = [*TEMPLATE_KEYS]
     tables["templates.attach"] = ["muxer", *ARGUMENT_KEYS]
     tables["templates there are without any"] = [f"{one.name} = {one.pattern!r}" for one in PREDEFINED.ordered]

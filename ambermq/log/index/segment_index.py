@@ -113,7 +113,7 @@ def _build_steps(
         lock=False,
         sync=False,
         metasync=False,
-        mode=0o644,
+        mode=0o600,
     )
     try:
         with environment.begin(write=True) as transaction:

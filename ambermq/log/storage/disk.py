@@ -19,6 +19,9 @@ _BUFFERS_MAX = 1024
 """IOV_MAX of Linux: the most buffers for one pwritev."""
 
 _BLOCK_BYTES = 4096
+_FILE_MODE = 0o600
+_DIRECTORY_MODE = 0o700
+"""The files hold the bodies of messages: no other user reads them."""
 _ZEROS = bytes(1024 * 1024)
 
 
@@ -201,11 +204,11 @@ class DiskStorage:
         flags = os.O_CLOEXEC | (os.O_RDWR | os.O_CREAT if create else os.O_RDONLY)
         if direct:
             try:
-                return DiskFile(os.open(path, flags | os.O_DIRECT, 0o644), is_direct=True)
+                return DiskFile(os.open(path, flags | os.O_DIRECT, _FILE_MODE), is_direct=True)
             except OSError as error:
                 if error.errno != errno.EINVAL:  # EINVAL: this file system has no O_DIRECT
                     raise
-        fd = os.open(path, flags, 0o644)
+        fd = os.open(path, flags, _FILE_MODE)
         if not create and stat.S_ISDIR(os.fstat(fd).st_mode):
             # A read would fail with an error that names no path.
             os.close(fd)
@@ -237,7 +240,7 @@ class DiskStorage:
         """See Storage."""
         target = Path(path).absolute()
         missing = [name for name in (target, *target.parents) if not name.is_dir()]
-        target.mkdir(parents=True, exist_ok=True)
+        target.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
         for name in missing:
             self.sync_directory(str(name.parent))
 
@@ -260,7 +263,7 @@ class DiskStorage:
     def lock(self, path: str) -> DiskLock:
         """See Storage."""
         while True:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 # A failed first start removes its lock file: a lock on the removed file would exclude no other process.

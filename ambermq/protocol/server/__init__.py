@@ -1,4 +1,4 @@
-"""The server: one event loop, one port, and the virtual hosts that share it.
+"""The server: one event loop, its listeners, and the virtual hosts that share them.
 
 Rule 1. No handler blocks: it parses input and queues commands; the kernel and threads wait for the disk.
 Rule 2. A connection is written once a tick. One whose peer does not read gets no deliveries.

@@ -11,7 +11,7 @@ Rule 3. Peers of this machine have no limit per address, and the last connection
 from collections import Counter, OrderedDict
 from typing import Final, Generic, Protocol, TypeVar, final
 
-from ambermq.protocol.server.peer_address import LOCAL
+from ambermq.protocol.server.listeners.peer_address import LOCAL
 from ambermq.protocol.server_limits import ServerLimits
 
 __all__ = ["Admission", "AdmittedConnection"]

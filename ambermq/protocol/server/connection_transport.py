@@ -25,7 +25,7 @@ from ambermq.protocol.auth.exchange import Failure
 from ambermq.protocol.auth.peer import LOCAL_PEER, Peer
 from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
 from ambermq.protocol.server.limited_log import shown
-from ambermq.protocol.server.socket_options import configure_socket
+from ambermq.protocol.server.listeners.socket_options import configure_socket
 from ambermq.protocol.server.transport_server import TransportServer
 from ambermq.protocol.server.vhost_runner import VhostRunner
 
@@ -42,9 +42,9 @@ class ConnectionTransport(asyncio.BufferedProtocol):
     """One accepted connection: bytes between its transport and its Connection."""
 
     __slots__ = (
-        *("_close_deadline_ms", "_is_counted", "_is_draining", "_is_shut", "_is_timed", "_open_deadline_ms"),
-        *("_read_bytes", "_read_deadline_ms", "_server", "_unsent_bytes", "address", "host", "peer", "peer_info"),
-        *("_end_reason", "_is_logged", "transport"),
+        *("_accepted_ms", "_close_deadline_ms", "_end_reason", "_is_counted", "_is_draining", "_is_logged", "_is_shut"),
+        *("_is_timed", "_open_deadline_ms", "_read_bytes", "_read_deadline_ms", "_server", "_unsent_bytes", "address"),
+        *("handshake", "host", "peer", "peer_info", "transport"),
     )
 
     transport: asyncio.Transport
@@ -54,9 +54,12 @@ class ConnectionTransport(asyncio.BufferedProtocol):
     def __init__(self, server: TransportServer["ConnectionTransport"], peer_info: Peer = LOCAL_PEER) -> None:
         self._server = server
         self.peer_info = peer_info
-        """Where the connection comes from."""
+        """The other end, as its listener and its transport know it."""
         self.address = peer_info.address
         """The address of the peer, as limits count it."""
+        self.handshake: asyncio.Task[None] | None = None
+        """The task of the layers below AMQP, while it runs; a dropped connection cancels it."""
+        self._accepted_ms = time.monotonic_ns() // 1_000_000
         self._is_logged = False
         """Whether the log has a line for the open of the connection, so that it gets one for its end."""
         self._end_reason = ""
@@ -78,6 +81,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         server = self._server
         self.transport = cast(asyncio.Transport, transport)
         now_ms = int(time.monotonic() * 1000)
+        self.peer_info = server.layers.proved(self.peer_info, self.transport)
         connection = Connection(
             ConnectionRole.SERVER,
             server.limits,
@@ -98,7 +102,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
             return
         limits = server.server_limits
         server.sockets[self.peer] = self
-        self._open_deadline_ms = now_ms + limits.handshake_ms
+        self._open_deadline_ms = self._accepted_ms + limits.handshake_ms
         configure_socket(self.transport, write_timeout_ms=limits.write_timeout_ms)
         self.transport.set_write_buffer_limits(high=limits.output_high_bytes, low=limits.output_high_bytes // 4)
 
@@ -114,10 +118,22 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         self._leave()
         if hasattr(self, "transport"):
             self.transport.abort()
+        elif self.handshake is not None:
+            self.handshake.cancel()
 
     def never_connected(self) -> None:
         """Count the connection out: it got no transport."""
         self._leave()
+
+    def identify(self, peer_info: Peer) -> None:
+        """Set the client behind a proxy; the admission counts it next, and the connection was counted out."""
+        self.peer_info = peer_info
+        self.address = peer_info.address
+        self._is_counted = True
+
+    def refused(self) -> None:
+        """Note that the admission does not count the connection."""
+        self._is_counted = False
 
     def _leave(self) -> None:
         if self._is_counted:
@@ -373,6 +389,10 @@ class ConnectionTransport(asyncio.BufferedProtocol):
             self._log_refusal(self.peer.login_failure)
         else:
             self._log_fault(fault)
+        if not transport.can_write_eof():
+            # TLS and WebSocket have no half of a connection; they read on until the peer has closed.
+            transport.close()
+            return
         self._is_shut = True
         with suppress(OSError):
             transport.write_eof()

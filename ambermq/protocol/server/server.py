@@ -1,4 +1,4 @@
-"""The server: one event loop, one port, and the virtual hosts that share it.
+"""The server: one event loop, its listeners, and the virtual hosts that share them.
 
     readable socket -> Connection.receive -> ConnectionGateway -> commands in the queue    connection_transport.py
     ticks, browsing links, and the ends of syncs and reads                                 vhost_runner.py
@@ -17,6 +17,7 @@ Rule 5. A failed log ends the server: no message is settled afterwards, and `fai
 import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from socket import socket as Socket  # noqa: N812 - the connections of this module are called sockets
 from typing import Any, Final, final
 
@@ -35,14 +36,18 @@ from ambermq.protocol.gateway.links.link_peer import LinkPeer
 from ambermq.protocol.gateway.user_connections import UserConnections
 from ambermq.protocol.management.access.users import UserPort
 from ambermq.protocol.management.vhosts import AnswerPort
-from ambermq.protocol.server.acceptor import PAUSE_SECONDS, Acceptor, bound_sockets
 from ambermq.protocol.server.admission import Admission
 from ambermq.protocol.server.clock import Clock
 from ambermq.protocol.server.connection_transport import SWEEP_MS, ConnectionTransport
 from ambermq.protocol.server.descriptors import connections_for
 from ambermq.protocol.server.limited_log import LimitedLog
+from ambermq.protocol.server.listeners.acceptor import PAUSE_SECONDS, Acceptor
+from ambermq.protocol.server.listeners.listener import Listener
+from ambermq.protocol.server.listeners.listener_config import ListenerConfig
+from ambermq.protocol.server.listeners.peer_address import LOCAL
+from ambermq.protocol.server.listeners.tls_contexts import TlsContexts
+from ambermq.protocol.server.listeners.transport_layers import LayerFault, TransportLayers
 from ambermq.protocol.server.memory_guard import MemoryGuard
-from ambermq.protocol.server.peer_address import LOCAL, address_of
 from ambermq.protocol.server.vhost_lifecycle import VhostLifecycle, Vhosts
 from ambermq.protocol.server.vhost_runner import VhostRunner, VhostServices
 from ambermq.protocol.server_limits import ServerLimits
@@ -63,7 +68,7 @@ _DESCRIPTORS_MAX: Final = 1 << 20
 
 @final
 class Server:
-    """One listening socket in front of the engines of all virtual hosts."""
+    """The listeners in front of the engines of all virtual hosts."""
 
     def __init__(
         self,
@@ -79,17 +84,23 @@ class Server:
         descriptors_max: int = _DESCRIPTORS_MAX,
         accounts: UserPort | None = None,
         clock: Clock | None = None,
+        listener_config: ListenerConfig | None = None,
+        tls: TlsContexts | None = None,
     ) -> None:
         """Serve the virtual hosts of `services`, which include the default one; `vhosts` creates and deletes others.
 
         `descriptors_max` is the process's limit of open files. `accounts` carries out commands about users. `clock` is
-        the machine's if it is None.
+        the machine's if it is None. `tls` are the certificates of listeners with TLS.
         """
         self.limits = limits
         self.server_limits = server_limits
         self.container_id = container_id
         self.authenticator = authenticator
         self._accounts = accounts
+        self.layers = TransportLayers(
+            listener_config or ListenerConfig(), tls, handshake_ms=server_limits.handshake_ms, close_ms=limits.close_ms
+        )
+        """The layers below AMQP."""
         self.may_read_log = may_read_log
         self.address_space_left = address_space_left
         self.read_buffer = ReadBuffer()
@@ -134,19 +145,13 @@ class Server:
         self._checked_ms = self._stall_ms = 0
         """The time of the current sweep, and how long the process had stood still before it."""
 
-    async def start(self, host: str, port: int, sockets: Sequence[Socket] = ()) -> int:
-        """Listen, and return the port, which the system chooses for port 0. Raises OSError.
-
-        With `sockets`, which are bound already, it listens on them instead of on `host` and `port`.
-        """
-        sockets = sockets or await asyncio.to_thread(bound_sockets, host, port)
+    def start(self, listeners: Sequence[Listener]) -> None:
+        """Listen on bound sockets. Raises OSError."""
         self._limit_connections()
-        self._acceptor.start(sockets)
+        self._acceptor.start(listeners)
         for each in self.hosts.values():
             each.start()
         self._sweep_later()
-        listening: int = sockets[0].getsockname()[1]
-        return listening
 
     async def stop(self) -> None:
         """Stop: refuse connections, send everything promised, and close all connections with amqp:connection:forced."""
@@ -280,18 +285,38 @@ class Server:
             )
         self.admission.connections_max = found
 
-    def _accept(self, stream: Socket, name: Any) -> None:
+    def _accept(self, stream: Socket, name: Any, listener: Listener) -> None:
         """Admit an accepted connection, or close it."""
-        socket = ConnectionTransport(self, _peer_of(name))
-        refusal = self.admission.admit(socket, self.clock_ns() // 1_000_000)
-        if refusal:
+        try:
+            peer = listener.peer_of(stream, name)
+        except OSError:
             stream.close()
-            self.peer_log.warning("connection refused", socket.address, reason=refusal)
             return
-        task = self._loop.create_task(self._connect(stream, socket))
+        if peer is None:
+            stream.close()
+            self.peer_log.warning("connection refused", LOCAL, reason="the socket belongs to another user")
+            return
+        is_proxied = self.layers.is_proxy(name)
+        # A trusted proxy has no limit per address: its clients have.
+        socket = ConnectionTransport(self, replace(peer, address=LOCAL) if is_proxied else peer)
+        if not self._is_admitted(socket):
+            stream.close()
+            return
+        if is_proxied or listener.has_layers:
+            task = self._loop.create_task(self._connect_layers(stream, socket, listener, peer if is_proxied else None))
+            socket.handshake = task
+        else:
+            task = self._loop.create_task(self._connect(stream, socket))
         # The event loop holds only weak references to tasks.
         self._connecting.add(task)
         task.add_done_callback(self._connecting.discard)
+
+    def _is_admitted(self, socket: ConnectionTransport) -> bool:
+        """Count a connection; log why it is refused, if it is."""
+        refusal = self.admission.admit(socket, self.clock_ns() // 1_000_000)
+        if refusal:
+            self.peer_log.warning("connection refused", socket.address, reason=refusal)
+        return not refusal
 
     async def _connect(self, stream: Socket, socket: ConnectionTransport) -> None:
         """Create the transport of an accepted connection."""
@@ -301,6 +326,30 @@ class Server:
             stream.close()
             socket.never_connected()
             self.peer_log.warning("connection failed", socket.address, reason=str(error))
+
+    async def _connect_layers(
+        self, stream: Socket, socket: ConnectionTransport, listener: Listener, proxy: Peer | None
+    ) -> None:
+        """Create the transport of a connection behind a proxy, TLS or WebSocket."""
+        try:
+            if proxy is not None:
+                client = await self.layers.client_of(stream, proxy)
+                socket.never_connected()
+                socket.identify(client)
+                if not self._is_admitted(socket):
+                    socket.refused()
+                    stream.close()
+                    return
+            await self.layers.connect(listener, stream, socket)
+        except (LayerFault, OSError) as error:
+            socket.never_connected()
+            stream.close()
+            self.peer_log.warning("connection failed", socket.address, peer=socket.peer_info.name, reason=str(error))
+        except asyncio.CancelledError:
+            stream.close()
+            raise
+        finally:
+            socket.handshake = None
 
     def _accept_failed(self, error: OSError) -> None:
         self.peer_log.warning("accepting paused", "", reason=str(error), seconds=PAUSE_SECONDS)
@@ -366,16 +415,11 @@ class Server:
 
     def _end(self) -> None:
         self._acceptor.close()
+        for task in self._connecting:
+            task.cancel()
         for host in self.hosts.values():
             host.end()
         if self._sweeper is not None:
             self._sweeper.cancel()
         self.peer_log.close()
         self.stopped.set()
-
-
-def _peer_of(name: Any) -> Peer:
-    """Return the peer of a TCP connection by the socket's name for it."""
-    address = address_of(name)
-    text = f"{name[0]}:{name[1]}" if isinstance(name, tuple) and len(name) > 1 else "local"
-    return Peer(address, text, is_local=address == LOCAL)

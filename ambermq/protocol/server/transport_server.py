@@ -13,6 +13,7 @@ from ambermq.protocol.auth.exchange import Authenticator
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
 from ambermq.protocol.server.admission import Admission, AdmittedConnection
 from ambermq.protocol.server.limited_log import LimitedLog
+from ambermq.protocol.server.listeners.transport_layers import TransportLayers
 from ambermq.protocol.server.memory_guard import MemoryGuard
 from ambermq.protocol.server.vhost_runner import VhostRunner
 from ambermq.protocol.server_limits import ServerLimits
@@ -44,6 +45,10 @@ class TransportServer(Protocol[TransportT]):
     @property
     def authenticator(self) -> Authenticator:
         """What the server offers to a peer, and who the peer is."""
+
+    @property
+    def layers(self) -> TransportLayers:
+        """The layers below AMQP."""
 
     @property
     def default(self) -> VhostRunner:

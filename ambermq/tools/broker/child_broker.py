@@ -39,6 +39,8 @@ class ChildBroker:
         self.directory = directory
         self.url = ""
         """The URL of the broker after its start."""
+        self.listen: list[str] = []
+        """The addresses of its further listeners."""
         self.stderr_path = stderr_path or directory.with_name(f"{directory.name}.stderr")
         """The file with the log lines of all starts."""
         self._arguments = arguments
@@ -68,6 +70,7 @@ class ChildBroker:
                 code=ExitCode.CANNOT_CONNECT,
             )
         self.url = words[1]
+        self.listen = [word.removeprefix("listen=") for word in words[2:] if word.startswith("listen=")]
         return time.monotonic() - began
 
     def launch(self) -> None:

@@ -1,20 +1,19 @@
 """`ambermq serve`, and the composition root: the one module that connects log, engine, gateway and server.
 
-    settings -> process -> port -> recovery -> engine -> server -> ready ... signal -> stop -> close the log
+    settings -> process -> ports -> recovery -> engine -> server -> ready ... signal -> stop -> close the log
 
-Rule 1: standard output has one line, `ready amqp://HOST:PORT data=DIR`, when the broker accepts connections. The
-        process that started the broker waits for it. Everything else goes to standard error.
+Rule 1: standard output has one line, `ready amqp://HOST:PORT data=DIR`, when the broker accepts connections. Further
+        listeners follow in it as `listen=ADDRESS`. The process that started the broker waits for it. Everything else
+        goes to standard error.
 Rule 2: SIGTERM and SIGINT stop the broker in order. It accepts no more connections, closes the others with
         amqp:connection:forced, sends all effects that are due, and exits 0.
 Rule 3: a failed log ends the broker at once with 74: after a failed sync it may promise nothing more.
 """
 
 import asyncio
-import ipaddress
 import os
 import pwd
 import signal
-import socket
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -35,10 +34,22 @@ from ambermq.protocol.auth.sasl.authenticator import BrokerAuthenticator
 from ambermq.protocol.auth.sasl.login_throttle import LoginThrottle
 from ambermq.protocol.auth.users import ADMINISTRATOR, User, Users
 from ambermq.protocol.auth.verifier import configured_verifier
+from ambermq.protocol.server.listeners.certificate_watch import CertificateWatch
+from ambermq.protocol.server.listeners.listener import Listener
+from ambermq.protocol.server.listeners.listener_address import ListenerAddress
+from ambermq.protocol.server.listeners.tls_contexts import TlsContexts
+from ambermq.protocol.server.listeners.unix_socket import bind_owner_socket, remove_owner_socket
 from ambermq.protocol.server.server import Server
 from ambermq.protocol.server_limits import ServerLimits
 from ambermq.tools.broker.compaction_child import CompactionStarter
-from ambermq.tools.broker.listening import bound_sockets, listen_errors
+from ambermq.tools.broker.file_modes import check_owner, private_files
+from ambermq.tools.broker.listening import (
+    bound_listeners,
+    in_order_of_announcement,
+    listen_errors,
+    load_certificates,
+    parse_listeners,
+)
 from ambermq.tools.broker.memory_limit import address_space_left, default_memory_bytes
 from ambermq.tools.broker.one_time_tokens import OneTimeTokens
 from ambermq.tools.broker.process_tuning import (
@@ -57,7 +68,6 @@ from ambermq.tools.broker.users.user_administration import UserAdministration
 from ambermq.tools.broker.users.user_file import has_users_file, load_users, save_users
 from ambermq.tools.broker.vhost_store import VhostStore
 from ambermq.tools.client.broker_option import data_directory
-from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.config.settings import Settings, load_settings
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
@@ -75,13 +85,11 @@ class Broker:
 
     directory: str
     """The data directory, as on the command line."""
-    host: str
-    """The interface to listen on."""
-    port: int
-    """0: the system chooses a free port."""
+    addresses: tuple[ListenerAddress, ...]
+    """Where it listens, besides the unix socket of the directory; port 0: the system chooses a free port."""
     settings: Settings
-    """The limits and the users."""
-    allows_anonymous: bool | None
+    """The limits, the listeners and the users."""
+    anonymous: bool | None = None
     """Whether clients without a user name are allowed; None: local ones, while the broker has no users."""
 
     def run(self) -> None:
@@ -90,8 +98,10 @@ class Broker:
         check_open_files(descriptors_max)
         tune_interpreter()
         warn_of_slowness()
+        tls = load_certificates(self.addresses, self.settings.listeners)
         # Bound before the directory is touched: a port in use leaves nothing behind, not even an epoch in the log.
-        with bound_sockets(self.host, self.port) as sockets, _disk_errors(self.directory):
+        with bound_listeners(self.addresses) as listeners, _disk_errors(self.directory), private_files():
+            check_owner(self.directory)
             users = load_users(self.directory, self.settings.server.scram_iterations)
             had_log = Path(manifest_path(self.directory)).exists()
             # Recovery waits for the disk meanwhile.
@@ -106,7 +116,7 @@ class Broker:
                 self._configure(users)
                 freeze_heap()
                 grace_s = grace_seconds(self.directory, self.settings.retention, had_log=had_log)
-                uvloop.run(self._serve(vhosts, sockets, grace_s, descriptors_max, users))
+                uvloop.run(self._serve(vhosts, listeners, tls, grace_s, descriptors_max, users))
             finally:
                 vhosts.close()
         structlog.get_logger().info("stopped", data=self.directory)
@@ -127,7 +137,13 @@ class Broker:
             )
 
     async def _serve(
-        self, vhosts: VhostStore, sockets: Sequence[socket.socket], grace_s: float, descriptors_max: int, users: Users
+        self,
+        vhosts: VhostStore,
+        listeners: Sequence[Listener],
+        tls: TlsContexts | None,
+        grace_s: float,
+        descriptors_max: int,
+        users: Users,
     ) -> None:
         tokens = OneTimeTokens()
         limits = self.settings.server
@@ -138,7 +154,7 @@ class Broker:
             LoginThrottle(limits),
             logins,
             redeem=tokens.redeem,
-            allows_anonymous=self.allows_anonymous,
+            allows_anonymous=self.anonymous,
             plain_without_tls=limits.plain_without_tls,
             own_uid=os.getuid(),
             name_of_uid=_name_of_uid,
@@ -151,22 +167,28 @@ class Broker:
             container_id=f"ambermq-{vhosts.services[DEFAULT_VHOST].engine.log.log_id.hex()}",
             authenticator=authenticator,
             accounts=administration,
-            may_read_log=_LogReaders(self.settings, self.host),
+            may_read_log=_LogReaders(self.settings),
             address_space_left=address_space_left,
             descriptors_max=descriptors_max,
+            listener_config=self.settings.listeners,
+            tls=tls,
         )
         administration.server = server
-        with listen_errors(self.host, self.port):
-            port = await server.start(self.host, self.port, sockets)
+        owner_socket = self._owner_socket()
+        with listen_errors(self.addresses[0]):
+            server.start([*listeners, *owner_socket])
         stop_signal = _stop_signal()
-        url, notifier = BrokerUrl(self.host, port), ServiceNotifier()
-        self._announce(url, vhosts)
+        watch, notifier = CertificateWatch(tls), ServiceNotifier()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, watch.request)
+        reloads = asyncio.get_running_loop().create_task(watch.run())
+        url = self._announce(listeners, owner_socket, vhosts)
         notifier.ready(f"serving {url}")
         starter = CompactionStarter(self.directory, self.settings, tokens, vhosts.services, grace_s=grace_s)
         compactions = asyncio.get_running_loop().create_task(starter.run())
         await _first_of(stop_signal, server.stopped)
         compactions.cancel()
-        await asyncio.wait([compactions])
+        reloads.cancel()
+        await asyncio.wait([compactions, reloads])
         if server.failure is not None:
             raise server.failure
         structlog.get_logger().info("stopping", data=self.directory)
@@ -175,14 +197,30 @@ class Broker:
         await server.stop()
         logins.close()
         notifier.close()
+        for listener in owner_socket:
+            remove_owner_socket(listener)
         if server.failure is not None:
             raise server.failure
 
-    def _announce(self, url: BrokerUrl, vhosts: VhostStore) -> None:
-        """Publish the URL: in the lock files for commands, on standard output for the parent process."""
-        vhosts.announce(url)
-        structlog.get_logger().info("serving", url=str(url), data=self.directory, pid=os.getpid())
-        print_line(f"ready {url} data={self.directory}")
+    def _owner_socket(self) -> list[Listener]:
+        """Return the listener of the directory; none if it cannot be bound, and commands use the network then."""
+        try:
+            return [bind_owner_socket(self.directory)]
+        except OSError as error:
+            reason = f"{error}: commands with --data connect through the network"
+            structlog.get_logger().warning("unix socket not bound", data=self.directory, reason=reason)
+            return []
+
+    def _announce(
+        self, listeners: Sequence[Listener], owner_socket: Sequence[Listener], vhosts: VhostStore
+    ) -> ListenerAddress:
+        """Publish the addresses in the lock files and on standard output; return the first one."""
+        first, *others = in_order_of_announcement(listeners)
+        vhosts.announce(str(first), owner_socket[0].address.path if owner_socket else "")
+        listen = [str(address) for address in others]
+        structlog.get_logger().info("serving", url=str(first), listen=listen, data=self.directory, pid=os.getpid())
+        print_line(" ".join([f"ready {first} data={self.directory}", *(f"listen={one}" for one in listen)]))
+        return first
 
 
 def _with_memory_limit(limits: ServerLimits) -> ServerLimits:
@@ -236,15 +274,14 @@ def _name_of_uid(uid: int) -> str:
 
 
 class _LogReaders:
-    """The readers of `/log`: the users in the settings; without users every client of this machine."""
+    """The readers of `/log`: the users in the settings, and peers of this machine that need no name."""
 
-    def __init__(self, settings: Settings, host: str) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._names = frozenset(settings.permissions.log)
-        self._allows_anonymous = not settings.users and _is_loopback(host)
 
     def __call__(self, username: str | None) -> bool:
-        """Return whether a client with this user name may read `/log`; None is a client without one."""
-        return self._allows_anonymous if username is None else username in self._names
+        """Return whether a client with this user name may read `/log`; None is a peer that needs no name."""
+        return username is None or username in self._names
 
 
 @click.command(epilog="Example: ambermq serve --data ./data --port 0 --user alice:secret")
@@ -257,6 +294,16 @@ class _LogReaders:
     show_default=True,
     help="Port to listen on; 0 chooses a free one.",
 )
+@click.option(
+    "--listen",
+    "listen",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Listener instead of --host and --port: amqp://HOST:PORT, amqps://…, ws://…, wss://…, unix:PATH.",
+)
+@click.option("--tls-cert", metavar="FILE", help="Certificate of the broker with its chain (PEM).")
+@click.option("--tls-key", metavar="FILE", help="Private key of the certificate (PEM); no other user may read it.")
+@click.option("--tls-ca", metavar="FILE", help="Authorities that sign client certificates (PEM).")
 @click.option(
     "--user", "users", multiple=True, metavar="NAME:PASSWORD", help="User and password of a client; may be repeated."
 )
@@ -282,6 +329,10 @@ def serve(
     data: str | None,
     host: str,
     port: int,
+    listen: tuple[str, ...],
+    tls_cert: str | None,
+    tls_key: str | None,
+    tls_ca: str | None,
     users: tuple[str, ...],
     anonymous: bool | None,
     auto_create: bool | None,
@@ -299,13 +350,33 @@ def serve(
         settings = replace(settings, engine=replace(settings.engine, auto_create=auto_create))
     settings = replace(settings, users={**settings.users, **_parse_users(users)})
     _check_permissions(settings, config)
+    configured = settings.listeners
+    listeners = replace(
+        configured,
+        listen=listen or configured.listen,
+        tls_cert=tls_cert or configured.tls_cert,
+        tls_key=tls_key or configured.tls_key,
+        tls_ca=tls_ca or configured.tls_ca,
+    )
+    settings = replace(settings, listeners=listeners)
+    plain = ListenerAddress("amqp", host, port)
+    addresses = parse_listeners(listeners.listen, "--listen" if listen else f"{config} [server] listen") or (plain,)
     has_users = bool(settings.users) or len(load_users(directory, settings.server.scram_iterations)) > 0
-    if not has_users and (anonymous is False or (anonymous is None and not _is_loopback(host))):
-        raise click.UsageError(
-            f"no client could log in on {host}: add one with `ambermq user add`, or give --anonymous"
-        )
+    _check_access(addresses, has_users=has_users, anonymous=anonymous)
     configure_logging(log_level)
-    Broker(directory, host, port, settings, anonymous).run()
+    Broker(directory, addresses, settings, anonymous).run()
+
+
+def _check_access(addresses: Sequence[ListenerAddress], *, has_users: bool, anonymous: bool | None) -> None:
+    """Raise UsageError for a listener on which no client could log in: without users only peers of this machine can."""
+    if anonymous or has_users:
+        return
+    for address in addresses:
+        if not address.is_local or (anonymous is False and not address.is_unix):
+            shown = address.host or address
+            raise click.UsageError(
+                f"no client could log in on {shown}: add one with `ambermq user add`, or give --anonymous"
+            )
 
 
 def _parse_users(users: tuple[str, ...]) -> dict[str, str]:
@@ -329,10 +400,3 @@ def _check_permissions(settings: Settings, path: str | None) -> None:
                 found=repr(name),
                 code=ExitCode.USAGE,
             )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from typing import Final, final
 
 import structlog
@@ -29,9 +28,10 @@ from ambermq.log.write.ballast import Ballast, ballast_path
 from ambermq.log.write.housekeeping import NO_SPACE
 from ambermq.protocol.gateway.links.routing_fields import RoutingFields
 from ambermq.protocol.server.vhost_runner import VhostServices
+from ambermq.tools.broker.file_modes import restrict_modes
 from ambermq.tools.broker.new_files import new_files_removed
 from ambermq.tools.client.broker_option import write_holder
-from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.broker_url import vhost_path
 from ambermq.tools.config.log_facts import history_bytes
 from ambermq.tools.config.settings import Settings
 from ambermq.tools.terminal.errors import ToolError, has_disk_advice
@@ -50,7 +50,7 @@ class VhostStore:
         self._directory = directory
         self._settings = settings
         self._storage = DiskStorage()
-        self._url: BrokerUrl | None = None
+        self._url = self._socket = ""
         self._vhosts: VhostDirectories
         self._ballast: Ballast
         self.services: dict[str, VhostServices] = {}
@@ -75,6 +75,8 @@ class VhostStore:
             with _translate_os_errors(self._directory):
                 self._ballast = Ballast(self._storage, self._directory, self._settings.log.ballast_bytes)
             self.services[DEFAULT_VHOST] = self._open(DEFAULT_VHOST, self._directory)
+            # Under the lock of the directory, which the log of the default virtual host holds.
+            restrict_modes(self._directory)
             self._vhosts = VhostDirectories(self._storage, self._directory)
             self._vhosts.sweep()
             for name in self._vhosts.unknown():
@@ -85,9 +87,9 @@ class VhostStore:
                 self.services[name] = self._open(name, self._path(name))
             stack.pop_all()
 
-    def announce(self, url: BrokerUrl) -> None:
-        """Write process id and URL of the broker to the lock files."""
-        self._url = url
+    def announce(self, url: str, socket: str) -> None:
+        """Write process id, URL and unix socket of the broker to the lock files."""
+        self._url, self._socket = url, socket
         for name in self._vhosts.names():
             self._announce(name, self._path(name))
 
@@ -141,21 +143,21 @@ class VhostStore:
         return path
 
     def _announce(self, name: str, path: str) -> None:
-        if self._url is not None:
-            url = self._url if name == DEFAULT_VHOST else replace(self._url, vhost=name)
+        if self._url:
+            url = self._url if name == DEFAULT_VHOST else f"{self._url}{vhost_path(name)}"
             try:
-                self._write_holder(path, str(url))
+                self._write_holder(path, url)
             except OSError as error:
                 reason = f"{error}: commands find the broker by --url, not by --data"
                 structlog.get_logger().warning("lock file not written", vhost=name, reason=reason)
 
     def _write_holder(self, path: str, url: str) -> None:
         try:
-            write_holder(path, os.getpid(), url)
+            write_holder(path, os.getpid(), url, self._socket)
         except OSError as error:
             if error.errno not in NO_SPACE or not self._ballast.release():
                 raise
-            write_holder(path, os.getpid(), url)
+            write_holder(path, os.getpid(), url, self._socket)
 
     def _open(self, name: str, path: str, mode: VhostMode = VhostMode.AUTOMATIC) -> VhostServices:
         began, now_us = time.monotonic(), _now_us()

@@ -2,8 +2,9 @@
 
 Rule 1: a command takes exactly one of --url and --data. An option goes before the environment. Both options, or both
         variables without an option, are an error of the command line.
-Rule 2: a running broker writes its process id and URL as JSON to the lock file of each virtual host. The text outlives
-        a SIGKILL, so the process id is checked. The lock is not taken, since that would stop a starting broker.
+Rule 2: a running broker writes its process id, URL and unix socket as JSON to the lock file of each virtual host. The
+        text outlives a SIGKILL, so the process id is checked. The lock is not taken, since that would stop a starting
+        broker.
 Rule 3: --vhost names a virtual host of the broker or of the directory. click's context has its value, so the functions
         here return the URL or the log of that virtual host, and no command passes the name on.
 Rule 4: --vhost and the URL of --url may not name different virtual hosts. --vhost goes before the URL of AMBERMQ_URL.
@@ -11,7 +12,7 @@ Rule 4: --vhost and the URL of --url may not name different virtual hosts. --vho
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -27,6 +28,7 @@ from ambermq.log.manifest.writer_lock import lock_path, read_holder
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.tools.client.broker_url import BrokerUrl, vhost_path
 from ambermq.tools.client.password_option import password_option
+from ambermq.tools.client.tls_option import tls_options
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
@@ -66,7 +68,16 @@ class RunningBroker:
     pid: int
     """The process id."""
     url: str
-    """The URL of the broker."""
+    """The URL of the broker for clients on the network."""
+    socket: str = ""
+    """The path of its unix socket, @NAME for an abstract name; empty: it has none."""
+
+    @property
+    def local_url(self) -> str:
+        """The URL for a command of the broker's user: the unix socket, which needs no password, if it can be used."""
+        is_usable = self.socket.startswith("@") or (bool(self.socket) and os.access(self.socket, os.W_OK))
+        vhost = "" if self.url.startswith("ws") else BrokerUrl.parse(self.url).vhost
+        return str(BrokerUrl.of_socket(self.socket, vhost)) if is_usable else self.url
 
 
 def broker_options(command: _Command) -> _Command:
@@ -102,12 +113,13 @@ def current_vhost() -> str:
 
 
 def place_options(command: _Command) -> _Command:
-    """Add `--url`, `--data` and `--password-file` to a command, as the parameters `url` and `data` for `broker_url`."""
+    """Add `--url`, `--data`, the options of TLS and `--password-file`; `url` and `data` are for `broker_url`."""
     return url_options(password_option(command))
 
 
 def url_options(command: _Command) -> _Command:
-    """Add `--url` and `--data` alone, to a command that has another use for `--password-file`."""
+    """Add `--url`, `--data` and the options of TLS, to a command that has another use for `--password-file`."""
+    command = tls_options(command)
     command = click.option(
         "--data", metavar="DIR", help=f"Data directory of a running broker. Default: {DATA_VARIABLE}."
     )(command)
@@ -135,7 +147,7 @@ def broker_url(url: str | None, data: str | None) -> str:
     if url:
         return _with_vhost(url, is_option=is_option)
     if data:
-        return running_broker(vhost_directory(data), served=data).url
+        return running_broker(vhost_directory(data), served=data).local_url
     raise click.UsageError(f"no broker named: give --url or --data, or set {URL_VARIABLE} or {DATA_VARIABLE}")
 
 
@@ -211,10 +223,10 @@ def broker_of_directory(directory: str) -> RunningBroker | None:
         return None
 
 
-def write_holder(directory: str, pid: int, url: str) -> None:
-    """Write process id, URL and the inode of the lock file to the lock file of a directory."""
+def write_holder(directory: str, pid: int, url: str, socket: str = "") -> None:
+    """Write process id, URL, unix socket and the inode of the lock file to the lock file of a directory."""
     path = Path(lock_path(directory))
-    holder = {"pid": pid, "url": url, "inode": path.stat().st_ino}
+    holder = {"pid": pid, "url": url, "inode": path.stat().st_ino} | ({"socket": socket} if socket else {})
     path.write_bytes(msgspec.json.encode(holder) + b"\n")
 
 
@@ -229,4 +241,6 @@ def _with_vhost(url: str, *, is_option: bool) -> str:
         return url
     if in_url and is_option:
         raise click.UsageError(f"--vhost names the virtual host {name!r}, and --url names {in_url!r}: give one of them")
+    if url.startswith("unix:"):
+        return str(replace(BrokerUrl.parse(url), vhost=name))
     return urlsplit(url)._replace(path=vhost_path(name)).geturl()

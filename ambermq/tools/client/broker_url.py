@@ -1,5 +1,6 @@
-"""The URL of a broker: amqp://[USER[:PASSWORD]@]HOST[:PORT][/vhost:NAME].
+"""The URL of a broker: amqp[s]://[USER[:PASSWORD]@]HOST[:PORT][/vhost:NAME], or unix:PATH[/vhost:NAME].
 
+amqps is TLS. The path of a unix socket is percent-encoded if it has unusual characters; @NAME is an abstract name.
 Any other path, a query or a fragment is an error: a command that ignored it would reach another virtual host.
 """
 
@@ -9,12 +10,13 @@ from urllib.parse import quote, unquote, urlsplit
 
 import click
 
-from ambermq.protocol.amqp10.spec import PORT
+from ambermq.protocol.amqp10.spec import PORT, SECURE_PORT
 from ambermq.protocol.management.vhosts import HOSTNAME_PREFIX
 
 __all__ = ["BrokerUrl", "vhost_path"]
 
-
+_UNIX: Final = "unix"
+_PORTS: Final = {"amqp": PORT, "amqps": SECURE_PORT}
 _VHOST_PATH: Final = f"/{HOSTNAME_PREFIX}"
 
 
@@ -25,28 +27,47 @@ class BrokerUrl:
     host: str
     """A host name or an address, without brackets."""
     port: int = PORT
-    """TCP port, 5672 by default."""
+    """TCP port, 5672 by default, 5671 for amqps."""
     username: str | None = None
     """None: anonymous."""
     password: str = ""
     """SASL PLAIN sends it as clear text; it is never printed."""
     vhost: str = ""
     """The virtual host; empty: the broker chooses by the host name, which gives the default one."""
+    scheme: str = "amqp"
+    """amqp, amqps or unix."""
+    path: str = ""
+    """The path of a unix socket, @NAME for an abstract name."""
+
+    @classmethod
+    def of_socket(cls, path: str, vhost: str = "") -> "BrokerUrl":
+        """Return the URL of a unix socket."""
+        return cls("localhost", 0, vhost=vhost, scheme=_UNIX, path=path)
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether the client uses TLS."""
+        return self.scheme == "amqps"
+
+    @property
+    def is_unix(self) -> bool:
+        """Whether the broker is behind a unix socket."""
+        return self.scheme == _UNIX
 
     @classmethod
     def parse(cls, text: str) -> "BrokerUrl":
         """Return the parts of a URL; raise UsageError if it is invalid."""
+        if text.startswith(f"{_UNIX}:"):
+            return cls._parse_socket(text)
         try:
             parts = urlsplit(text)
             port = parts.port
         except ValueError as error:
             raise _invalid(text, str(error)) from error
-        if parts.scheme == "amqps":
-            raise _invalid(text, "amqps, but the client has no TLS")
-        if parts.scheme != "amqp":
+        if parts.scheme not in _PORTS:
             raise _invalid(text, "no amqp:// at the start")
         if not parts.hostname:
-            raise _invalid(text, "no host after amqp://")
+            raise _invalid(text, f"no host after {parts.scheme}://")
         if parts.query or parts.fragment:
             raise _invalid(text, "a query or a fragment")
         has_vhost = parts.path.startswith(_VHOST_PATH)
@@ -54,18 +75,31 @@ class BrokerUrl:
         if parts.path not in {"", "/"} and not vhost:
             raise _invalid(text, "no name after /vhost:" if has_vhost else "another path")
         username = unquote(parts.username) if parts.username else None
-        return cls(parts.hostname, port or PORT, username, unquote(parts.password or ""), unquote(vhost))
+        port = port or _PORTS[parts.scheme]
+        return cls(parts.hostname, port, username, unquote(parts.password or ""), unquote(vhost), parts.scheme)
+
+    @classmethod
+    def _parse_socket(cls, text: str) -> "BrokerUrl":
+        path, separator, vhost = text.removeprefix(f"{_UNIX}:").partition(_VHOST_PATH)
+        if not path or path.startswith("//"):
+            raise _invalid(text, "no path after unix:")
+        if separator and not vhost:
+            raise _invalid(text, "no name after /vhost:")
+        return cls.of_socket(unquote(path), unquote(vhost))
 
     def with_user(self, username: str | None, password: str) -> str:
         """Return the URL with user and password; do not print or log it."""
-        if username is None:
+        if username is None or self.is_unix:
             return str(self)
-        return str(self).replace("amqp://", f"amqp://{quote(username, safe='')}:{quote(password, safe='')}@", 1)
+        return str(self).replace("://", f"://{quote(username, safe='')}:{quote(password, safe='')}@", 1)
 
     def __str__(self) -> str:
         """Return the URL without user and password."""
+        vhost = vhost_path(self.vhost) if self.vhost else ""
+        if self.is_unix:
+            return f"{_UNIX}:{quote(self.path, safe='/@')}{vhost}"
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"amqp://{host}:{self.port}{vhost_path(self.vhost) if self.vhost else ''}"
+        return f"{self.scheme}://{host}:{self.port}{vhost}"
 
 
 def vhost_path(name: str) -> str:
@@ -75,6 +109,5 @@ def vhost_path(name: str) -> str:
 
 def _invalid(text: str, found: str) -> click.UsageError:
     shown = text.rsplit("@", 1)[-1]
-    return click.UsageError(
-        f"{shown!r} is not the URL of a broker: expected amqp://[USER:PASSWORD@]HOST:PORT[/vhost:NAME], found {found}"
-    )
+    expected = "amqp://[USER:PASSWORD@]HOST:PORT[/vhost:NAME]"
+    return click.UsageError(f"{shown!r} is not the URL of a broker: expected {expected}, found {found}")

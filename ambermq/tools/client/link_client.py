@@ -9,7 +9,6 @@ Rule 3: events that arrive during a wait for another event are returned by the n
 import ipaddress
 import os
 import select
-import socket
 import time
 from collections import deque
 from collections.abc import Callable
@@ -29,6 +28,7 @@ from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.auth.sasl.client_credentials import ClientCredentials
 from ambermq.protocol.management.vhosts import HOSTNAME_PREFIX
 from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.client_socket import ClientSocket, connected_socket
 from ambermq.tools.client.password_option import client_password
 from ambermq.tools.terminal.errors import ConnectionBroke, ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
@@ -55,7 +55,7 @@ class _NotAuthenticatedError(ToolError):
 class LinkClient:
     """One connection with one session; a `with` block closes it."""
 
-    def __init__(self, stream: socket.socket, connection: Connection, url: BrokerUrl) -> None:
+    def __init__(self, stream: ClientSocket, connection: Connection, url: BrokerUrl) -> None:
         """Serve the client side of a connected socket; `connect` creates one."""
         stream.setblocking(False)
         self.url = url
@@ -84,7 +84,7 @@ class LinkClient:
 
     @classmethod
     def _connect(cls, url: BrokerUrl, limits: ConnectionLimits | None, credentials: ClientCredentials) -> "LinkClient":
-        stream = _connected(url)
+        stream = connected_socket(url, TIMEOUT_SECONDS)
         connection = Connection(
             ConnectionRole.CLIENT,
             limits or _LIMITS,
@@ -227,7 +227,7 @@ class LinkClient:
         outputs = [self._socket] if self._write() else []
         deadlines = [one for one in (until, None if due_ms is None else due_ms / 1000) if one is not None]
         timeout = max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
-        inputs: list[socket.socket | int] = [self._socket] if watch is None else [self._socket, watch]
+        inputs: list[ClientSocket | int] = [self._socket] if watch is None else [self._socket, watch]
         readable, _, _ = select.select(inputs, outputs, [], timeout)
         if self._socket in readable:
             self._read()
@@ -307,20 +307,6 @@ class LinkClient:
         return ConnectionBroke(
             "the connection broke", where=str(self.url), found=found, advice="check whether the broker runs"
         )
-
-
-def _connected(url: BrokerUrl) -> socket.socket:
-    try:
-        stream = socket.create_connection((url.host, url.port), timeout=TIMEOUT_SECONDS)
-    except OSError as error:
-        raise ConnectionBroke(
-            "cannot connect",
-            where=str(url),
-            found=error.strerror or str(error),
-            advice="start a broker with `ambermq serve`, or name another one with --url",
-        ) from error
-    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return stream
 
 
 def _is_loopback(host: str) -> bool:

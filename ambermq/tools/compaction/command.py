@@ -219,9 +219,9 @@ def _url(directory: str, url: str | None) -> str | None:
         return None
     own = url or os.environ.get(URL_VARIABLE)
     if own is None:
-        return holder.url
+        return holder.local_url
     # The address comes from the directory, so that no other broker is asked; the user comes from the given URL.
-    given, served = BrokerUrl.parse(own), BrokerUrl.parse(holder.url)
+    given, served = BrokerUrl.parse(own), BrokerUrl.parse(holder.local_url)
     return served.with_user(given.username, given.password)
 
 

@@ -2,6 +2,7 @@
 
     [engine]      the names of EngineConfig         [server]   the names of ServerLimits
     [log]         the names of LogConfig            [users]    name = "password"
+                                                    and of ListenerConfig
     [connection]  the names of ConnectionLimits     [permissions]  the names of Permissions
     [compaction]  the names of CompactionConfig     [retention]    the names of RetentionConfig
     [[templates]] of queues (template_settings.py)
@@ -30,8 +31,10 @@ from ambermq.protocol.amqp10.limits import ConnectionLimits, range_of
 from ambermq.protocol.amqp10.session.unsettled import RUN_COUNT_MAX
 from ambermq.protocol.gateway.links.outcome_mapping import outcome_bytes_max
 from ambermq.protocol.gateway.nodes.request_response import REQUEST_BYTES_MAX
+from ambermq.protocol.server.listeners.listener_config import ListenerConfig
 from ambermq.protocol.server_limits import ServerLimits
 from ambermq.tools.config.compaction_schedule import CompactionConfig
+from ambermq.tools.config.listener_settings import read_listeners
 from ambermq.tools.config.retention_schedule import RetentionConfig
 from ambermq.tools.config.template_settings import read_templates
 from ambermq.tools.terminal.errors import ToolError
@@ -62,6 +65,8 @@ class Settings:
     """Limits of one connection."""
     server: ServerLimits = field(default_factory=ServerLimits)
     """Limits of the server."""
+    listeners: ListenerConfig = field(default_factory=ListenerConfig)
+    """Listeners of the server: the other keys of `[server]`."""
     compaction: CompactionConfig = field(default_factory=CompactionConfig)
     """The schedule of automatic compaction."""
     retention: RetentionConfig = field(default_factory=RetentionConfig)
@@ -87,7 +92,7 @@ def read_settings(text: str, path: str) -> Settings:
         tables = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise _wrong(path, "the file", "TOML", str(error)) from error
-    known = tuple(one.name for one in fields(Settings))
+    known = tuple(one.name for one in fields(Settings) if one.name != "listeners")
     templates = read_templates(tables.pop("templates", []), path)
     for name, table in tables.items():
         if name not in known:
@@ -97,7 +102,7 @@ def read_settings(text: str, path: str) -> Settings:
     engine = replace(_read_table(EngineConfig, tables.get("engine", {}), f"{path} [engine]"), templates=templates)
     log = _read_table(LogConfig, tables.get("log", {}), f"{path} [log]")
     connection = _read_table(ConnectionLimits, tables.get("connection", {}), f"{path} [connection]")
-    server = _read_table(ServerLimits, tables.get("server", {}), f"{path} [server]")
+    server, listeners = _read_server(tables.get("server", {}), f"{path} [server]")
     _check_pieces(engine, log, connection, path)
     _check_records(engine, log, connection, server, path)
     return Settings(
@@ -105,6 +110,7 @@ def read_settings(text: str, path: str) -> Settings:
         log=log,
         connection=connection,
         server=server,
+        listeners=listeners,
         compaction=_read_table(CompactionConfig, tables.get("compaction", {}), f"{path} [compaction]"),
         retention=_read_table(RetentionConfig, tables.get("retention", {}), f"{path} [retention]"),
         users=_read_users(tables.get("users", {}), f"{path} [users]"),
@@ -122,6 +128,17 @@ def _read_table(kind: type[_Config], table: Mapping[str, Any], where: str) -> _C
         return kind(**table)
     except (LogError, EngineError) as error:
         raise _wrong(where, "the table", "consistent values", str(error)) from error
+
+
+def _read_server(table: Mapping[str, Any], where: str) -> tuple[ServerLimits, ListenerConfig]:
+    """Return the limits and the listeners of the table `[server]`, which has the keys of both."""
+    names = {one.name for one in fields(ListenerConfig)}
+    known = (*(one.name for one in fields(ServerLimits)), *names)
+    for name in table:
+        if name not in known:
+            raise _unknown(where, name, name, known)
+    limits = _read_table(ServerLimits, {name: one for name, one in table.items() if name not in names}, where)
+    return limits, read_listeners({name: one for name, one in table.items() if name in names}, where)
 
 
 def _check_pieces(engine: EngineConfig, log: LogConfig, connection: ConnectionLimits, path: str) -> None:

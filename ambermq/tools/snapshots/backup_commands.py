@@ -58,7 +58,7 @@ def export(name: str, path: str, data: str | None, take: bool, rate: int, output
     directory = directory_to_read(data)
     if take:
         holder = running_broker(directory, served=data_directory(data))
-        with LinkClient.connect(BrokerUrl.parse(holder.url)) as client:
+        with LinkClient.connect(BrokerUrl.parse(holder.local_url)) as client:
             SnapshotManagement(client).create(name, waits=True)
     as_directory = path.endswith("/") or Path(path).is_dir()
     table = export_backup(directory, name, path, as_directory=as_directory, bytes_per_s=rate * _MIB)

@@ -142,7 +142,7 @@ def _shown_holder(text: str) -> str:
         holder = msgspec.json.decode(text, type=dict[str, str | int])
     except msgspec.DecodeError:
         return text or "a broker that is starting, or a repair"
-    return ", ".join(f"{name} {value}" for name, value in holder.items() if name != "inode")
+    return ", ".join(f"{name} {value}" for name, value in holder.items() if name in {"pid", "url"})
 
 
 def _not_utf8(error: UnicodeEncodeError) -> ToolError:

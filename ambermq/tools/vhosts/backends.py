@@ -248,7 +248,7 @@ class StoppedVhosts:
 def backend_of(directory: str) -> VhostBackend:
     """Return the backend for the virtual hosts of a data directory."""
     holder = broker_of_directory(directory)
-    return StoppedVhosts(directory) if holder is None else RunningVhosts(holder.url, directory)
+    return StoppedVhosts(directory) if holder is None else RunningVhosts(holder.local_url, directory)
 
 
 def _mode_text(path: str) -> str | None:

@@ -20,7 +20,7 @@ _SECONDS = 60.0
 _TOLD = (
     (re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z"), "TIME"),
     (re.compile(r"ambermq-\d+-[0-9a-f]+"), "CONTAINER"),
-    (re.compile(r"amqp://127\.0\.0\.1:\d+"), "URL"),
+    (re.compile(r"amqp://127\.0\.0\.1:\d+|unix:/\S*?/data/broker\.sock"), "URL"),
     (re.compile(r"\d+\.\d+"), "FRACTION"),
 )
 _DURATION = re.compile(r"\+?[\d.]+ (?:us|ms|s|min|h)\b")

@@ -14,7 +14,9 @@ from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from tests.docs.pages import text_of
 
-_DIFFERS = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z|~[0-9a-f]{8}|ambermq-\d+-[0-9a-f]+|amqp://[\d.:]+|\d[\d.,]*")
+_DIFFERS = re.compile(
+    r"\d{4}-\d\d-\d\dT[\d:.]+Z|~[0-9a-f]{8}|ambermq-\d+-[0-9a-f]+|amqp://[\d.:]+|unix:/\S*?/data/broker\.sock|\d[\d.,]*"
+)
 _BEFORE = (
     "send orders coffee --count 1000",
     "send invoices tea --count 20",

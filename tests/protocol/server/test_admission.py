@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 
 from ambermq.protocol.server.admission import Admission
-from ambermq.protocol.server.peer_address import LOCAL, address_of
+from ambermq.protocol.server.listeners.peer_address import LOCAL, address_of
 from ambermq.protocol.server_limits import ServerLimits
 
 _REMOTE: Final = "203.0.113.7"

@@ -10,7 +10,7 @@ import pytest
 
 from ambermq.protocol.amqp10.framing.frames import EMPTY_FRAME
 from ambermq.protocol.amqp10.performatives.classes import Transfer
-from ambermq.protocol.server.socket_options import configure_socket
+from ambermq.protocol.server.listeners.socket_options import configure_socket
 from ambermq.tools.broker.child_broker import ChildBroker
 from tests.protocol.server.test_server import RECEIVER, StartBroker, fill, start_broker
 from tests.protocol.tcp import TcpWire, deadline

@@ -15,6 +15,7 @@ import pytest
 
 from ambermq.engine.selectors import selector
 from ambermq.log.errors import LogFailed
+from ambermq.protocol.server.listeners.listener_address import ListenerAddress
 from ambermq.tools.broker import serve as serve_module
 from ambermq.tools.broker.child_broker import ChildBroker
 from ambermq.tools.broker.retention_notice import grace_seconds, notice_path
@@ -77,7 +78,7 @@ def test_the_parser_of_selectors_is_built_before_the_broker_serves(
     for name in ("tune_interpreter", "warn_of_slowness"):
         monkeypatch.setattr(serve_module, name, lambda: None)
     with pytest.raises(ToolError, match="no recovery"):
-        Broker(str(tmp_path), "127.0.0.1", 0, Settings(), allows_anonymous=True).run()
+        Broker(str(tmp_path), (ListenerAddress("amqp", "127.0.0.1"),), Settings()).run()
     assert selector._parser.cache_info().currsize == 1
 
 
@@ -90,9 +91,10 @@ def test_a_broker_can_be_stopped_right_after_its_ready_line(tmp_path: Path) -> N
 
 
 def test_the_lock_file_names_its_holder(child: ChildBroker) -> None:
-    """pid and URL, as the broker's own commands read them, and which file it is, for copies of it hold nothing."""
-    lock = child.directory / "lock"
-    assert json.loads(lock.read_text()) == {"pid": child.pid, "url": child.url, "inode": lock.stat().st_ino}
+    """pid, URL and socket, as the broker's own commands read them, and which file it is: copies of it hold nothing."""
+    lock, path = child.directory / "lock", str(child.directory / "broker.sock")
+    expected = {"pid": child.pid, "url": child.url, "inode": lock.stat().st_ino, "socket": path}
+    assert json.loads(lock.read_text()) == expected
 
 
 def test_a_second_broker_is_one_clear_line_and_exit_code_1(child: ChildBroker) -> None:

@@ -28,7 +28,10 @@ def test_a_url_names_host_port_and_user(text: str, expected: BrokerUrl) -> None:
         ("localhost:5672", "no amqp:// at the start"),
         ("http://h", "no amqp:// at the start"),
         ("amqp://", "no host after amqp://"),
-        ("amqps://h", "TLS"),
+        ("amqps://", "no host after amqps://"),
+        ("unix:", "no path after unix:"),
+        ("unix:///run/socket", "no path after unix:"),
+        ("unix:/run/socket/vhost:", "no name after /vhost:"),
         ("amqp://h:x", "Port could not be cast"),
         ("amqp://h:99999", "out of range"),
         ("amqp://h/orders", "another path"),
@@ -49,7 +52,7 @@ def test_what_is_no_url_is_a_wrong_command_line(text: str, found: str) -> None:
 def test_a_password_is_never_shown() -> None:
     """Neither in the URL's text nor in a message about it."""
     assert str(BrokerUrl.parse("amqp://alice:secret@h:1")) == "amqp://h:1"
-    for text in ("amqps://alice:secret@h", "amqp://alice:secret@h/orders", "amqp://alice:#secret@h"):
+    for text in ("http://alice:secret@h", "amqp://alice:secret@h/orders", "amqp://alice:#secret@h"):
         with pytest.raises(click.UsageError) as caught:
             BrokerUrl.parse(text)
         assert "secret" not in str(caught.value)
@@ -58,3 +61,19 @@ def test_a_password_is_never_shown() -> None:
 def test_an_address_of_six_keeps_its_brackets() -> None:
     """What is printed can be parsed again."""
     assert str(BrokerUrl("::1", 7)) == "amqp://[::1]:7"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("amqps://h", BrokerUrl("h", 5671, scheme="amqps")),
+        ("amqps://alice:x@h:1/vhost:v", BrokerUrl("h", 1, "alice", "x", "v", "amqps")),
+        ("unix:/run/broker.sock", BrokerUrl.of_socket("/run/broker.sock")),
+        ("unix:/run/a%20b/vhost:v%2F", BrokerUrl.of_socket("/run/a b", "v/")),
+        ("unix:@ambermq-1", BrokerUrl.of_socket("@ambermq-1")),
+    ],
+)
+def test_tls_and_unix_sockets_have_urls(text: str, expected: BrokerUrl) -> None:
+    """What is printed, with the user, is parsed to the same URL."""
+    assert BrokerUrl.parse(text) == expected
+    assert BrokerUrl.parse(expected.with_user(expected.username, expected.password)) == expected

@@ -5,6 +5,9 @@ Rule 2. A bare AMQP header is accepted if SASL is optional, and after a successf
 Rule 3. The first byte that cannot belong to a header is refused; the other seven are not awaited.
 """
 
+from typing import Final
+
+from ambermq.protocol.amqp10.connection.foreign_protocol import foreign_protocol, may_be_foreign
 from ambermq.protocol.amqp10.connection.sasl import (
     ClientNegotiation,
     SaslClient,
@@ -19,6 +22,9 @@ from ambermq.protocol.amqp10.performatives.base import Composite
 from ambermq.protocol.amqp10.performatives.classes import SaslMechanisms
 
 __all__ = ["ClientHandshake", "Handshake", "ServerHandshake"]
+
+_TLS_HEADER_START: Final = b"AMQP\x02"
+"""The header of protocol id 2."""
 
 
 class Handshake:
@@ -56,21 +62,42 @@ class Handshake:
 class ServerHandshake(Handshake):
     """The server's end."""
 
-    __slots__ = ("_allow_bare", "_negotiation", "_sasl")
+    __slots__ = ("_allow_bare", "_foreign_answer", "_negotiation", "_sasl")
 
     def __init__(self, sasl: SaslServer | None, *, allow_bare: bool) -> None:
         super().__init__()
         self._sasl = sasl
         self._allow_bare = allow_bare or sasl is None
         self._negotiation: ServerNegotiation | None = None
+        self._foreign_answer = b""
+        """The answer to a peer of another protocol."""
 
     @property
     def supported(self) -> bytes:
         """See Handshake."""
+        if self._foreign_answer:
+            return self._foreign_answer
         return AMQP_HEADER if self._allow_bare or self._negotiation is not None else SASL_HEADER
+
+    def check(self, start: bytes) -> None:
+        """See Handshake. The whole header of HTTP is awaited, since HTTP has an answer."""
+        if not may_be_foreign(start):
+            self._check_foreign(start)
+            super().check(start)
+
+    def _check_foreign(self, header: bytes) -> None:
+        """Raise FramingError for another protocol, and for TLS within AMQP (transport, 5.2.1)."""
+        found = foreign_protocol(header)
+        if found is not None:
+            self._foreign_answer = found.answer
+            raise FramingError(found.name)
+        if header.startswith(_TLS_HEADER_START):
+            self._foreign_answer = AMQP_HEADER
+            raise FramingError("a TLS header within AMQP: TLS needs a listener amqps://")
 
     def receive_header(self, header: bytes) -> bytes:
         """See Handshake."""
+        self._check_foreign(header)
         if header == AMQP_HEADER and self.supported == AMQP_HEADER:
             self.is_done = True
             return AMQP_HEADER

@@ -70,7 +70,7 @@ def test_refused_open() -> None:
 
 @pytest.mark.parametrize(
     "header",
-    [b"AMQP\0\0\x09\x01", TLS_HEADER, b"AMQP\0\1\1\0", b"HTTP/1.1", b"GET / HTTP", b"\0\0\0\x08\2\0\0\0", SASL_HEADER],
+    [b"AMQP\0\0\x09\x01", TLS_HEADER, b"AMQP\0\1\1\0", b"HTTP/1.1", b"\0\0\0\x08\2\0\0\0", SASL_HEADER],
 )
 def test_wrong_header(header: bytes) -> None:
     """A header that is not spoken here is answered by the one that is, and a close of the transport."""

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from ambermq.protocol.server import acceptor as module
-from ambermq.protocol.server.acceptor import Acceptor, bound_sockets
+from ambermq.protocol.server.listeners import acceptor as module
+from ambermq.protocol.server.listeners.acceptor import Acceptor, bound_sockets
+from ambermq.protocol.server.listeners.listener import Listener
+from ambermq.protocol.server.listeners.listener_address import ListenerAddress
 
 
 class _Listener(socket.socket):
@@ -41,10 +43,10 @@ def test_accepting_pauses_without_a_descriptor(number: int, monkeypatch: pytest.
     async def serve() -> tuple[int, int, int, float]:
         accepted: list[socket.socket] = []
         failures: list[OSError] = []
-        acceptor = Acceptor(lambda stream, _name: accepted.append(stream), failures.append)
+        acceptor = Acceptor(lambda stream, _name, _listener: accepted.append(stream), failures.append)
         bound = listener()
         bound.error = OSError(number, "none left")
-        acceptor.start([bound])
+        acceptor.start([Listener(ListenerAddress("amqp"), [bound])])
         client = socket.create_connection(bound.getsockname())
         used_s = time.process_time()
         await asyncio.sleep(0.55)
@@ -69,9 +71,9 @@ def test_a_turn_accepts_a_bounded_number(monkeypatch: pytest.MonkeyPatch) -> Non
 
     async def serve() -> list[int]:
         accepted: list[socket.socket] = []
-        acceptor = Acceptor(lambda stream, _name: accepted.append(stream), lambda _error: None)
+        acceptor = Acceptor(lambda stream, _name, _listener: accepted.append(stream), lambda _error: None)
         bound = listener()
-        acceptor.start([bound])
+        acceptor.start([Listener(ListenerAddress("amqp"), [bound])])
         clients = [socket.create_connection(bound.getsockname()) for _ in range(10)]
         seen = []
         while len(accepted) < 10:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any, Final, final
 
+from ambermq.protocol.server.listeners.listener import Listener
+
 __all__ = ["BACKLOG", "PAUSE_SECONDS", "Acceptor", "bound_sockets"]
 
 BACKLOG: Final = 1024
@@ -25,21 +27,24 @@ class Acceptor:
 
     __slots__ = ("_accepted", "_failed", "_listeners", "_loop", "_timer")
 
-    def __init__(self, accepted: Callable[[socket.socket, Any], None], failed: Callable[[OSError], None]) -> None:
+    def __init__(
+        self, accepted: Callable[[socket.socket, Any, Listener], None], failed: Callable[[OSError], None]
+    ) -> None:
         """Create it without sockets.
 
-        `accepted` gets each connection with the name of its peer, `failed` the error of each pause.
+        `accepted` gets each connection with the name of its peer and its listener, `failed` the error of each pause.
         """
         self._accepted = accepted
         self._failed = failed
         self._loop = asyncio.get_running_loop()
-        self._listeners: list[socket.socket] = []
+        self._listeners: list[Listener] = []
         self._timer: asyncio.TimerHandle | None = None
 
-    def start(self, listeners: Sequence[socket.socket]) -> None:
+    def start(self, listeners: Sequence[Listener]) -> None:
         """Listen on bound sockets. Raises OSError."""
         for listener in listeners:
-            listener.listen(BACKLOG)
+            for bound in listener.sockets:
+                bound.listen(BACKLOG)
         self._listeners = list(listeners)
         self._resume()
 
@@ -47,12 +52,14 @@ class Acceptor:
         """Stop listening, and close the sockets."""
         self._pause()
         for listener in self._listeners:
-            listener.close()
+            for bound in listener.sockets:
+                bound.close()
         self._listeners = []
 
     def _pause(self) -> None:
         for listener in self._listeners:
-            self._loop.remove_reader(listener)
+            for bound in listener.sockets:
+                self._loop.remove_reader(bound)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -60,12 +67,13 @@ class Acceptor:
     def _resume(self) -> None:
         self._timer = None
         for listener in self._listeners:
-            self._loop.add_reader(listener, self._accept, listener)
+            for bound in listener.sockets:
+                self._loop.add_reader(bound, self._accept, bound, listener)
 
-    def _accept(self, listener: socket.socket) -> None:
+    def _accept(self, bound: socket.socket, listener: Listener) -> None:
         for _ in range(_TURN_ACCEPTS_MAX):
             try:
-                stream, name = listener.accept()
+                stream, name = bound.accept()
             except (BlockingIOError, InterruptedError):
                 return
             except ConnectionError:
@@ -76,7 +84,7 @@ class Acceptor:
                 self._failed(error)
                 return
             stream.setblocking(False)
-            self._accepted(stream, name)
+            self._accepted(stream, name, listener)
 
 
 def bound_sockets(host: str, port: int) -> list[socket.socket]:
