@@ -274,6 +274,20 @@ def test_a_server_that_does_not_know_the_password_is_not_believed() -> None:
     assert client.is_ended
 
 
+@pytest.mark.parametrize("mechanism", ["GSSAPI", "ANONYMOUS", "EXTERNAL", ""])
+def test_a_mechanism_that_is_not_offered_ends_the_connection(mechanism: str) -> None:
+    """With the outcome auth (5.3.3.2); what follows is not processed."""
+    broker = Broker()
+    server, gateway = connected(broker)
+    init = encode_frame(0, SaslInit(mechanism=mechanism, initial_response=b"x"), frame_type=SASL_FRAME)
+    server.receive(SASL_HEADER + init + AMQP_HEADER + encode_frame(0, Open(container_id="x")), 0)
+    gateway.handle_events()
+    frames = [each for _, each, _ in cut(b"".join(map(bytes, server.take_output())))]
+    assert [each.code for each in frames if isinstance(each, SaslOutcome)] == [1]
+    assert server.is_ended
+    assert server.remote_open is None
+
+
 def test_the_input_waits_for_a_late_answer() -> None:
     """What was pipelined is processed when the check has ended; a connection that has gone is left alone."""
     for is_gone in (False, True):
