@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
-from ambermq.protocol.amqp10.connection.sasl import SaslClient
 from ambermq.protocol.amqp10.events import (
     ConnectionClosed,
     Disposed,
@@ -32,6 +31,7 @@ from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import DeliveryState, Error
 from ambermq.protocol.amqp10.serial_number import MASK
 from ambermq.protocol.amqp10.session.session import Session
+from ambermq.protocol.auth.sasl.client_credentials import ClientCredentials
 from ambermq.protocol.management.vhosts import HOSTNAME_PREFIX
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.proxy.frame_stream import FramePart, FrameStream
@@ -102,7 +102,7 @@ class ScriptClient:
             options.limits,
             now_ms=_now_ms(),
             container_id=options.container or f"script-{os.getpid()}-{os.urandom(4).hex()}",
-            sasl=SaslClient(username, password),
+            sasl=ClientCredentials(username, password),
         )
         vhost = f"{HOSTNAME_PREFIX}{target.vhost}" if target.vhost else target.host
         self.connection.open(options.host or vhost)
