@@ -65,7 +65,7 @@ soak: $(DEV) ## an hour of mixed load with faults: memory, descriptors and laten
 
 # The property tests with other examples than those of `make test`. A failure is printed with a line that repeats it.
 fuzz: $(DEV) ## the property tests and sequences of frames with other examples; ROUNDS=N times
-	for round in $$(seq $(ROUNDS)); do AMBERMQ_HYPOTHESIS=fuzz $(BIN)/pytest -n 2 --dist worksteal -m hypothesis || exit 1; done
+	for round in $$(seq $(ROUNDS)); do TESTS_HYPOTHESIS=fuzz $(BIN)/pytest -n 2 --dist worksteal -m hypothesis || exit 1; done
 
 # Survivors have their explanation in tests/mutants/survivors.toml. A run that is stopped goes on where it was.
 mutants: $(MUTANTS) ## plants small faults in the critical modules, and lists those that no test finds

@@ -34,7 +34,7 @@ settings.register_profile("test", derandomize=True, deadline=None)
 settings.register_profile("fuzz", derandomize=False, deadline=None, print_blob=True)
 # `make mutants` asks only whether a test fails: the search for the smallest example would take minutes for each fault.
 settings.register_profile("mutants", derandomize=True, deadline=None, phases=[Phase.explicit, Phase.generate])
-settings.load_profile(os.environ.get("AMBERMQ_HYPOTHESIS", "test"))
+settings.load_profile(os.environ.get("TESTS_HYPOTHESIS", "test"))
 
 
 @pytest.fixture(scope="session", autouse=True)

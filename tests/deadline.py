@@ -11,7 +11,7 @@ import pytest
 
 __all__ = ["END_VARIABLE"]
 
-END_VARIABLE: Final = "AMBERMQ_TESTS_END"
+END_VARIABLE: Final = "TESTS_END"
 """The moment, in seconds since 1970."""
 _REASON: Final = "the time is over"
 

@@ -52,11 +52,11 @@ def test_the_smoke_tests_are_there() -> None:
 def test_tests_that_are_left_fail_the_run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test starts when the time is over, and the run says how many were left."""
     pytester.makepyfile("def test_one(): pass\ndef test_two(): pass\n")
-    monkeypatch.setenv("AMBERMQ_TESTS_END", "0")
+    monkeypatch.setenv("TESTS_END", "0")
     done = pytester.runpytest_inprocess("-p", "tests.deadline")
     assert done.ret == pytest.ExitCode.TESTS_FAILED
     done.stdout.fnmatch_lines(["*2 tests did not start in time*"])
-    monkeypatch.setenv("AMBERMQ_TESTS_END", "inf")
+    monkeypatch.setenv("TESTS_END", "inf")
     assert pytester.runpytest_inprocess("-p", "tests.deadline").ret == pytest.ExitCode.OK
 
 

@@ -27,6 +27,7 @@ _COMMANDS: Final = {
         "ambermq.tools.completion:completion",
         "Print the script that completes commands in SHELL.",
     ),
+    "config": ("ambermq.tools.settings.commands:config", "Show, check, explain and reload the configuration."),
     "detach": (
         "ambermq.tools.wiring.attachment_commands:detach",
         "Remove an attachment: MUXER stops sending to MEMBER.",

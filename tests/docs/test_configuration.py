@@ -9,22 +9,25 @@ from ambermq.engine.config import EngineConfig
 from ambermq.engine.model.queue_template import PREDEFINED
 from ambermq.log.config import LogConfig
 from ambermq.protocol.amqp10.limits import ConnectionLimits, range_of
-from ambermq.protocol.server.listeners.listener_config import ListenerConfig
 from ambermq.protocol.server_limits import ServerLimits
 from ambermq.tools.broker.serve import serve
 from ambermq.tools.config.compaction_schedule import CompactionConfig
+from ambermq.tools.config.keys import CLASSES, all_keys, keys_of
+from ambermq.tools.config.resolution import read_settings
 from ambermq.tools.config.retention_schedule import RetentionConfig
-from ambermq.tools.config.settings import read_settings
+from ambermq.tools.config.settings import LogLines, Permissions
 from ambermq.tools.config.template_settings import TEMPLATE_KEYS
 from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.variables import COMMAND_VARIABLES
 from tests.docs.pages import blocks, rows, text_of
+from tests.surface.collect import environment
 
 _PAGE = "docs/configuration.md"
 
 
-def _value(cell: str) -> int | bool | str:
+def _value(cell: str) -> int | bool | str | tuple[()]:
     text = cell.partition("`")[2].partition("`")[0]
-    known = {"true": True, "false": False, '""': ""}
+    known = {"true": True, "false": False, '""': "", '"info"': "info", "[]": ()}
     return known[text] if text in known else int(text)
 
 
@@ -37,28 +40,32 @@ def _value(cell: str) -> int | bool | str:
         ("server", ServerLimits),
         ("compaction", CompactionConfig),
         ("retention", RetentionConfig),
+        ("logging", LogLines),
+        ("permissions", Permissions),
     ],
 )
 def test_every_bound_is_listed_with_its_default(table: str, kind: type) -> None:
     """A table of the file names the fields of its class in their order, each with its default and a meaning."""
-    listed = [(name.strip("`| "), _value(default), bool(meaning)) for name, default, _, meaning in _bounds(table)]
+    listed = [(name.strip("`| "), _value(default), bool(meaning)) for name, default, *_, meaning in _bounds(table)]
     assert listed == [(one.name, one.default, True) for one in fields(kind) if one.name != "templates"]
 
 
-def test_every_key_of_a_listener_is_listed_with_its_default() -> None:
-    """The keys of `[server]` that are no limits have a table of their own."""
-    listed = [(name.strip("`| "), default.split("`")[1], bool(meaning)) for name, default, _, meaning in _listeners()]
-    assert listed == [(one.name, _written(one.default), True) for one in fields(ListenerConfig)]
+@pytest.mark.parametrize("table", CLASSES)
+def test_every_key_has_its_unit_and_says_whether_a_reload_changes_it(table: str) -> None:
+    """The columns are what `ambermq config explain` prints."""
+    listed = [(name.strip("`| "), unit, changes) for name, _, unit, changes, _ in _bounds(table)]
+    assert listed == [(key.name, key.unit, "live" if key.is_live else "restart") for key in keys_of(table).values()]
 
 
-def _listeners() -> list[list[str]]:
-    return list(rows(_PAGE, "#### Listeners"))
+def test_every_key_has_a_docstring() -> None:
+    """`ambermq config explain` prints it."""
+    assert [path for path, key in all_keys().items() if not key.text] == []
 
 
-def _written(value: object) -> str:
-    """Return a value as TOML has it."""
-    known = {"()": "[]", "''": '""', "False": "false", "True": "true"}
-    return known.get(repr(value), repr(value))
+def test_every_variable_of_the_commands_is_listed() -> None:
+    """The table has all of them, and no other."""
+    assert sorted(row[0].strip("`| ") for row in rows(_PAGE, "## Environment")) == list(COMMAND_VARIABLES)
+    assert environment() == list(COMMAND_VARIABLES), "`ambermq serve` would refuse the others"
 
 
 def _bounds(table: str) -> list[list[str]]:
@@ -81,7 +88,7 @@ def test_sizes_in_words_are_the_defaults() -> None:
     factors = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
     told = 0
     for table in ("engine", "log", "connection", "server", "compaction", "retention"):
-        for _, default, _, _ in _bounds(table):
+        for _, default, *_ in _bounds(table):
             if match := re.search(r"\((\d+) (\wiB)\)", default):
                 assert int(match[1]) * factors[match[2]] == _value(default)
                 told += 1

@@ -35,7 +35,7 @@ def run(workers: int, patterns: list[str]) -> int:
     command = [sys.executable, "tests/mutants/operators.py", "run", "--max-children", str(workers), *patterns]
     # Failed tests keep their files, and each mutant is a failed test.
     with tempfile.TemporaryDirectory(prefix="ambermq-mutants-") as directory:
-        environment = os.environ | {"AMBERMQ_HYPOTHESIS": "mutants", "TMPDIR": directory}
+        environment = os.environ | {"TESTS_HYPOTHESIS": "mutants", "TMPDIR": directory}
         return subprocess.run(command, cwd=ROOT, env=environment, stdout=sys.stderr, check=False).returncode
 
 

@@ -77,6 +77,9 @@ def run_all(place: Path) -> Found:
     """Run the script in an empty directory."""
     found = Found()
     found.run("docs")
+    found.run("config show")
+    found.run("config explain", "connections_max")
+    found.run("config explain", "logging.level")
     config, messages = place / "config.toml", place / "messages.ndjson"
     config.write_text(_TEMPLATES)
     messages.write_text(_MESSAGES + "\n")
@@ -205,6 +208,7 @@ def _vhosts(on_data: Callable[..., None]) -> None:
     on_data("vhost create", "v1", "--mode", "advanced")
     on_data("vhost copy", "default", "v2")
     on_data("vhost list")
+    on_data("config reload")
     on_data("vhost show", "v1")
     on_data("vhost reset", "v1")
     on_data("vhost delete", "v1")

@@ -40,12 +40,15 @@ def test_every_example_is_a_command_line_that_parses(path: tuple[str, ...]) -> N
     LEAVES[path].make_context("ambermq", words)
 
 
+_MORE_OUTPUTS = {("log", "query"): ("csv",), ("config", "show"): ("toml",)}
+
+
 @pytest.mark.parametrize("path", [path for path in LEAVES if path not in {("serve",), ("completion",)}], ids=" ".join)
 def test_every_command_prints_for_people_or_for_programs(path: tuple[str, ...]) -> None:
     """--output is table or json on all that print, and csv besides where rows are for spreadsheets."""
     option = next(parameter for parameter in LEAVES[path].params if parameter.name == "output")
     assert isinstance(option.type, click.Choice)
-    assert list(option.type.choices) == ["table", "json", *(["csv"] if path == ("log", "query") else [])]
+    assert list(option.type.choices) == ["table", "json", *_MORE_OUTPUTS.get(path, ())]
 
 
 def test_exit_codes_are_documented(run: Run) -> None:

@@ -147,6 +147,14 @@ class DurableLoop:
         self.settle = self._command_queue.settle
         """Like `submit`, for settlements."""
 
+    def reconfigure(self, config: EngineConfig, now_us: int) -> None:
+        """Use another configuration from the next tick on.
+
+        The parts of the loop that copy a limit keep theirs: ticks, timers, the cache of routes, and chunks.
+        """
+        self.config = config
+        self.snapshots.reconfigure(config, now_us)
+
     def start(self, now_us: int, lost: Sequence[tuple[int, int]] = ()) -> None:
         """Log the start of the broker, and wait until it is durable. Call it once, before serving.
 

@@ -74,6 +74,13 @@ class _Job:
         return self.placement is not None and self.placement.is_done
 
 
+def _moved(due: int, before: int, after: int, now: int) -> int:
+    """Return when a snapshot is due after a change of its limit from `before` to `after`; 0 is never."""
+    if not after:
+        return _NEVER
+    return due - before + after if before else now + after
+
+
 @final
 class Snapshotter:
     """The snapshots of one log; the loop calls everything but `_write`, which is the lane's."""
@@ -100,6 +107,17 @@ class Snapshotter:
         snapshots = self._log.manifest.snapshots
         logged_events = self._log.log_end - (snapshots[-1].end if snapshots else 0)
         self._rearm(now_us, logged_bytes=logged_bytes, logged_events=logged_events)
+
+    def reconfigure(self, config: EngineConfig, now_us: int) -> None:
+        """Use another configuration; what was logged since the last snapshot counts on."""
+        before, self._config = self._config, config
+        log = self._log
+        self.next_bytes = _moved(self.next_bytes, before.snapshot_bytes, config.snapshot_bytes, log.written_bytes)
+        self.next_end = _moved(self.next_end, before.snapshot_events, config.snapshot_events, log.log_end)
+        before_us, after_us = 1_000_000 * before.snapshot_interval_s, 1_000_000 * config.snapshot_interval_s
+        self._due_us = _moved(self._due_us, before_us, after_us, now_us)
+        self.next_us = 0 if self._commands else self._due_us
+        self._not_before_us += 1_000_000 * (config.snapshot_pause_s - before.snapshot_pause_s)
 
     def submit(self, command: SnapshotCommand) -> None:
         """Queue a command until the end of the tick."""

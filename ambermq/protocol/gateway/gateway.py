@@ -40,6 +40,7 @@ from ambermq.protocol.gateway.lost_links import LostLinks
 from ambermq.protocol.gateway.sources.source_scheduler import SourceScheduler
 from ambermq.protocol.gateway.user_connections import UserConnections
 from ambermq.protocol.management.access.users import UserPort
+from ambermq.protocol.management.administration.configuration import ConfigPort
 from ambermq.protocol.management.sorted_ids import SortedIds
 from ambermq.protocol.management.vhosts import VhostPort
 from ambermq.protocol.server_limits import ServerLimits
@@ -86,6 +87,8 @@ class Gateway:
         """The virtual hosts of the server; None without a server."""
         self.accounts: UserPort | None = None
         """Carries out commands about users; the server sets it."""
+        self.configuration: ConfigPort | None = None
+        """Carries out commands about the configuration; the server sets it."""
         self.users = users or UserConnections(limits.user_connections_max)
         """The connections of each user, in all virtual hosts."""
         self.orders = SortedIds(engine.matching)

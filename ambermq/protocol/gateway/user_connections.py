@@ -24,6 +24,10 @@ class UserConnections:
         self._connections_max = connections_max
         self._counts: Counter[str] = Counter()
 
+    def reconfigure(self, connections_max: int) -> None:
+        """Use another limit for new connections; 0 for no limit."""
+        self._connections_max = connections_max
+
     def enter(self, username: str | None) -> Error | None:
         """Count a connection of a user; return an Error instead if the user has too many."""
         if username is None:

@@ -11,6 +11,12 @@ from typing import Any, Final, NamedTuple
 from ambermq.engine.commands import Command
 from ambermq.engine.errors import Refused
 from ambermq.protocol.management.access.users import USER_ATTRIBUTES, USER_OPERATIONS, USER_TYPE, UserCommand
+from ambermq.protocol.management.administration.configuration import (
+    CONFIG_ATTRIBUTES,
+    CONFIG_OPERATIONS,
+    CONFIG_TYPE,
+    ConfigCommand,
+)
 from ambermq.protocol.management.attachments import ATTACHMENT_ATTRIBUTES, ATTACHMENT_OPERATIONS, ATTACHMENT_TYPE
 from ambermq.protocol.management.broker import BROKER_ATTRIBUTES, BROKER_OPERATIONS, BROKER_TYPE, GET_LIMITS, limits
 from ambermq.protocol.management.compactions import COMPACTION_OPERATIONS, COMPACTION_TYPE
@@ -28,7 +34,9 @@ from ambermq.protocol.management.vhosts import VHOST_ATTRIBUTES, VHOST_OPERATION
 
 __all__ = ["KINDS", "NODE_TYPE", "Operation", "describe", "noun_of", "operation_of"]
 
-Operation = Callable[[Any, Mapping[str, Any], Mapping[str, Any], int], Command | UserCommand | VhostCommand]
+Operation = Callable[
+    [Any, Mapping[str, Any], Mapping[str, Any], int], Command | ConfigCommand | UserCommand | VhostCommand
+]
 """Request, application properties, body, and the most rows of a page -> the command of the request."""
 
 NODE_TYPE: Final = "org.amqp.management"
@@ -62,7 +70,7 @@ KINDS: Final[Mapping[str, _Kind]] = {
     TEMPLATE_TYPE: _Kind(
         TEMPLATE_ATTRIBUTES,
         TEMPLATE_OPERATIONS,
-        "templates belong to the broker's configuration: change them there and start the broker again",
+        "templates belong to the broker's configuration: change them there and run `ambermq config reload`",
     ),
     SNAPSHOT_TYPE: _Kind(SNAPSHOT_ATTRIBUTES, SNAPSHOT_OPERATIONS, "a snapshot is of one moment: create another one"),
     COMPACTION_TYPE: _Kind(
@@ -78,6 +86,11 @@ KINDS: Final[Mapping[str, _Kind]] = {
         BROKER_ATTRIBUTES,
         BROKER_OPERATIONS,
         "its attributes are figures: change the configuration and start the broker again",
+    ),
+    CONFIG_TYPE: _Kind(
+        CONFIG_ATTRIBUTES,
+        CONFIG_OPERATIONS,
+        "the configuration comes from its file: change it there and use RELOAD",
     ),
 }
 """Type to its attributes and operations."""

@@ -56,6 +56,10 @@ class Admission(Generic[Connection]):
         self._accepts: Counter[str] = Counter()
         self._second = 0
 
+    def reconfigure(self, limits: ServerLimits) -> None:
+        """Use other limits for new connections; the server sets `connections_max`."""
+        self._limits = limits
+
     @property
     def strangers(self) -> int:
         """The connections that have not authenticated."""

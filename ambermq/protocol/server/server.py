@@ -23,6 +23,7 @@ from typing import Any, Final, final
 
 import structlog
 
+from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import Effect
 from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST
 from ambermq.protocol.amqp10.framing.frame_reader import ReadBuffer
@@ -35,6 +36,7 @@ from ambermq.protocol.auth.peer import Peer
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
 from ambermq.protocol.gateway.user_connections import UserConnections
 from ambermq.protocol.management.access.users import UserPort
+from ambermq.protocol.management.administration.configuration import ConfigPort
 from ambermq.protocol.management.vhosts import AnswerPort
 from ambermq.protocol.server.admission import Admission
 from ambermq.protocol.server.clock import Clock
@@ -83,6 +85,7 @@ class Server:
         address_space_left: Callable[[], int] = lambda: _UNBOUNDED,
         descriptors_max: int = _DESCRIPTORS_MAX,
         accounts: UserPort | None = None,
+        configuration: ConfigPort | None = None,
         clock: Clock | None = None,
         listener_config: ListenerConfig | None = None,
         tls: TlsContexts | None = None,
@@ -130,6 +133,8 @@ class Server:
         """Why the server failed; None while it has not."""
         self.stopped = asyncio.Event()
         """Set at the end of the server, by `stop` or by a failure."""
+        self.configuration = configuration
+        """Carries out commands about the configuration; None without one."""
         self.lifecycle = VhostLifecycle(self, vhosts)
         self.hosts = {name: self._host(name, each) for name, each in services.items()}
         """The virtual hosts by name."""
@@ -178,6 +183,17 @@ class Server:
         for socket in list(self.sockets.values()):
             socket.transport.abort()
         self._end()
+
+    def reconfigure(self, limits: ConnectionLimits, server_limits: ServerLimits, engine: EngineConfig) -> None:
+        """Use other limits from their next use on. Open connections keep theirs, and none is closed."""
+        self.limits, self.server_limits = limits, server_limits
+        self.admission.reconfigure(server_limits)
+        self.users.reconfigure(server_limits.user_connections_max)
+        self._limit_connections()
+        now_us = self.now_us()
+        for host in self.hosts.values():
+            host.reconfigure(server_limits, engine, now_us)
+            host.tick_soon()
 
     @property
     def is_ending(self) -> bool:
@@ -256,6 +272,7 @@ class Server:
         host = VhostRunner(self, name, services, container_id=self.container_id, may_read_log=self.may_read_log)
         host.gateway.set_memory_low(is_low=self.memory.is_low)
         host.gateway.accounts = self._accounts
+        host.gateway.configuration = self.configuration
         admission = self.admission
         host.gateway.figures |= {
             "connections": lambda: admission.count,

@@ -17,6 +17,7 @@ from typing import Any, Final, final
 
 import structlog
 
+from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import Effect, PublishDone
 from ambermq.engine.history.background_queries import BackgroundQueries
 from ambermq.engine.history.timestamps import iso_time
@@ -27,7 +28,7 @@ from ambermq.protocol.gateway.gateway import MEMORY, Gateway
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
 from ambermq.protocol.gateway.links.producer_link import QUEUE_FULL
 from ambermq.protocol.server.vhost_server import VhostServer, VhostSocket
-from ambermq.protocol.server_limits import room_low_bytes
+from ambermq.protocol.server_limits import ServerLimits, room_low_bytes
 
 __all__ = ["VhostRunner", "VhostServices"]
 
@@ -125,6 +126,12 @@ class VhostRunner:
         self._paused: list[VhostSocket] = []
         self.engine.log.low_bytes = room_low_bytes(server.server_limits, self.engine.log.disk_bytes)
         self._add_figures()
+
+    def reconfigure(self, limits: ServerLimits, config: EngineConfig, now_us: int) -> None:
+        """Use other limits: of links from their attach on, of the engine from the next tick on."""
+        self.gateway.limits = limits
+        self.engine.log.low_bytes = room_low_bytes(limits, self.engine.log.disk_bytes)
+        self.engine.reconfigure(config, now_us)
 
     def _add_figures(self) -> None:
         """Add the figures of the clock, of the disk, of damage, and of what holds producers back."""

@@ -13,7 +13,7 @@ from ambermq.protocol.server_limits import ServerLimits
 from ambermq.tools.access.user_backends import user_backend
 from ambermq.tools.client.broker_option import place_options, url_options
 from ambermq.tools.client.password_option import new_password
-from ambermq.tools.config.settings import load_settings
+from ambermq.tools.config.resolution import load_settings
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.output import output_option, print_json, print_rows, print_words

@@ -69,10 +69,20 @@ class CompactionStarter:
         self._warned: set[str] = set()
         """The virtual hosts whose disk was reported as filling up, until it has room again."""
 
+    def reconfigure(self, settings: Settings) -> None:
+        """Use other schedules from the next check on; a child that runs goes on."""
+        self._settings = settings
+        self._due_s.clear()
+        for retention, compaction in self._schedules.values():
+            retention.reconfigure(settings.retention)
+            compaction.reconfigure(settings.compaction)
+
     async def run(self) -> None:
         """Check the virtual hosts until the task is cancelled."""
-        while self._settings.retention.is_on or self._settings.compaction.is_on:
-            for name, services in list(self._services.items()):
+        while True:
+            is_on = self._settings.retention.is_on or self._settings.compaction.is_on
+            # A reload may turn the schedules on.
+            for name, services in list(self._services.items()) if is_on else []:
                 self._warn_of_room(name, services.engine)
                 if self._is_due(name, services.engine):
                     await self._check(name, services.engine)

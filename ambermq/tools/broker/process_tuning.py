@@ -15,7 +15,6 @@ from ambermq.log.format import checksum
 from ambermq.tools.terminal.errors import ToolError
 
 __all__ = [
-    "LOG_LEVELS",
     "check_open_files",
     "configure_logging",
     "freeze_heap",
@@ -23,8 +22,6 @@ __all__ = [
     "tune_interpreter",
     "warn_of_slowness",
 ]
-
-LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
 _DESCRIPTORS_MIN: Final = 64
 """The least limit of open files: a broker without connections has about 20 open."""

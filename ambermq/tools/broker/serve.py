@@ -14,12 +14,12 @@ import asyncio
 import os
 import pwd
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Final
 
 import click
@@ -30,6 +30,9 @@ from ambermq.engine.selectors.selector import prepare_parser
 from ambermq.log.errors import LogFailed
 from ambermq.log.manifest.manifest import manifest_path
 from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST
+from ambermq.protocol.amqp10.performatives.classes import Error
+from ambermq.protocol.amqp10.spec import ConnectionCondition
+from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.auth.sasl.authenticator import BrokerAuthenticator
 from ambermq.protocol.auth.sasl.login_throttle import LoginThrottle
 from ambermq.protocol.auth.users import ADMINISTRATOR, User, Users
@@ -53,7 +56,6 @@ from ambermq.tools.broker.listening import (
 from ambermq.tools.broker.memory_limit import address_space_left, default_memory_bytes
 from ambermq.tools.broker.one_time_tokens import OneTimeTokens
 from ambermq.tools.broker.process_tuning import (
-    LOG_LEVELS,
     check_open_files,
     configure_logging,
     freeze_heap,
@@ -63,20 +65,25 @@ from ambermq.tools.broker.process_tuning import (
 )
 from ambermq.tools.broker.retention_notice import grace_seconds
 from ambermq.tools.broker.service_notify import ServiceNotifier
+from ambermq.tools.broker.settings_reload import SettingsReload
 from ambermq.tools.broker.users.login_threads import LoginThreads
 from ambermq.tools.broker.users.user_administration import UserAdministration
 from ambermq.tools.broker.users.user_file import has_users_file, load_users, save_users
 from ambermq.tools.broker.vhost_store import VhostStore
 from ambermq.tools.client.broker_option import data_directory
-from ambermq.tools.config.settings import Settings, load_settings
+from ambermq.tools.config.layers import Entry
+from ambermq.tools.config.resolution import Resolution, SettingsSource
+from ambermq.tools.config.settings import LOG_LEVELS, Settings
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.output import print_line
+from ambermq.tools.terminal.variables import read_variable
 
 __all__ = ["Broker", "serve"]
 
 _NAMES_SHOWN: Final = 200
 """The characters of a list of names in a log line."""
+CONFIG_VARIABLE: Final = "AMBERMQ_CONFIG"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +98,17 @@ class Broker:
     """The limits, the listeners and the users."""
     anonymous: bool | None = None
     """Whether clients without a user name are allowed; None: local ones, while the broker has no users."""
+    source: SettingsSource = field(default_factory=SettingsSource)
+    """The sources of the settings, which a reload reads again."""
+    origins: Mapping[str, str] = field(default_factory=dict)
+    """The source of each setting that is no default."""
 
     def run(self) -> None:
         """Recover and serve until a signal or a failed log; raise LogError or ToolError if that fails."""
         descriptors_max = raise_open_files()
         check_open_files(descriptors_max)
         tune_interpreter()
+        is_reload_early = _early_reload()
         warn_of_slowness()
         tls = load_certificates(self.addresses, self.settings.listeners)
         # Bound before the directory is touched: a port in use leaves nothing behind, not even an epoch in the log.
@@ -116,7 +128,7 @@ class Broker:
                 self._configure(users)
                 freeze_heap()
                 grace_s = grace_seconds(self.directory, self.settings.retention, had_log=had_log)
-                uvloop.run(self._serve(vhosts, listeners, tls, grace_s, descriptors_max, users))
+                uvloop.run(self._serve(vhosts, listeners, tls, grace_s, descriptors_max, users, is_reload_early))
             finally:
                 vhosts.close()
         structlog.get_logger().info("stopped", data=self.directory)
@@ -144,8 +156,10 @@ class Broker:
         grace_s: float,
         descriptors_max: int,
         users: Users,
+        is_reload_early: Event,
     ) -> None:
         tokens = OneTimeTokens()
+        reload = SettingsReload(self.source, Resolution(self.settings, self.origins))
         limits = self.settings.server
         logins = LoginThreads(limits)
         administration = UserAdministration(self.directory, users, limits)
@@ -167,6 +181,7 @@ class Broker:
             container_id=f"ambermq-{vhosts.services[DEFAULT_VHOST].engine.log.log_id.hex()}",
             authenticator=authenticator,
             accounts=administration,
+            configuration=reload,
             may_read_log=_LogReaders(self.settings),
             address_space_left=address_space_left,
             descriptors_max=descriptors_max,
@@ -177,13 +192,16 @@ class Broker:
         owner_socket = self._owner_socket()
         with listen_errors(self.addresses[0]):
             server.start([*listeners, *owner_socket])
-        stop_signal = _stop_signal()
+        stop_signal = _stop_signal(reload.signal)
         watch, notifier = CertificateWatch(tls), ServiceNotifier()
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, watch.request)
+        reload.hooks.append(watch.request)
         reloads = asyncio.get_running_loop().create_task(watch.run())
         url = self._announce(listeners, owner_socket, vhosts)
         notifier.ready(f"serving {url}")
         starter = CompactionStarter(self.directory, self.settings, tokens, vhosts.services, grace_s=grace_s)
+        self._prepare_reload(reload, server, users, vhosts, starter)
+        if is_reload_early.is_set():
+            reload.signal()
         compactions = asyncio.get_running_loop().create_task(starter.run())
         await _first_of(stop_signal, server.stopped)
         compactions.cancel()
@@ -194,6 +212,7 @@ class Broker:
         structlog.get_logger().info("stopping", data=self.directory)
         notifier.stopping()
         await administration.end()
+        await reload.end()
         await server.stop()
         logins.close()
         notifier.close()
@@ -201,6 +220,46 @@ class Broker:
             remove_owner_socket(listener)
         if server.failure is not None:
             raise server.failure
+
+    def _prepare_reload(
+        self,
+        reload: SettingsReload,
+        server: Server,
+        users: Users,
+        vhosts: VhostStore,
+        starter: CompactionStarter,
+    ) -> None:
+        """Connect a reload with everything that it changes."""
+        prepared: list[User] = []
+
+        async def prepare(before: Settings, after: Settings) -> None:
+            """Derive the keys of the users, which takes a tenth of a second each."""
+            if before.users != after.users:
+                iterations = self.settings.server.scram_iterations
+                prepared[:] = await asyncio.to_thread(_configured, users.secret, after.users, iterations)
+
+        def apply(before: Settings, after: Settings) -> None:
+            configure_logging(after.logging.level)
+            vhosts.reconfigure(after)
+            starter.reconfigure(after)
+            server.reconfigure(after.connection, after.server, after.engine)
+            server.may_read_log = _LogReaders(after)
+            for host in server.hosts.values():
+                host.gateway.may_read_log = server.may_read_log
+            if before.users != after.users:
+                users.configure(prepared, self.settings.server.scram_iterations)
+                removed = before.users.keys() - after.users.keys()
+                _close_removed(server, frozenset(name for name in removed if users.find(name) is None))
+
+        reload.checks.append(lambda found: _check_users(found, self.addresses, users, self.anonymous))
+        reload.preparations.append(prepare)
+        reload.appliers.append(apply)
+
+        def flush() -> None:
+            for host in server.hosts.values():
+                host.tick_soon()
+
+        reload.flush = flush
 
     def _owner_socket(self) -> list[Listener]:
         """Return the listener of the directory; none if it cannot be bound, and commands use the network then."""
@@ -240,12 +299,23 @@ def _disk_errors(directory: str) -> Iterator[None]:
         raise LogFailed(f"{directory}: {error}") from error
 
 
-def _stop_signal() -> asyncio.Event:
-    """Return the event that SIGTERM and SIGINT set; it exists before the ready line, since a signal may follow."""
+def _stop_signal(reload: Callable[[], None]) -> asyncio.Event:
+    """Return the event that SIGTERM and SIGINT set; it exists before the ready line, since a signal may follow.
+
+    SIGHUP calls `reload`.
+    """
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
     stop_signal = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop_signal.set)
     return stop_signal
+
+
+def _early_reload() -> Event:
+    """Return the event that a SIGHUP during recovery sets; without a handler the signal would end the process."""
+    event = Event()
+    signal.signal(signal.SIGHUP, lambda _number, _frame: event.set())
+    return event
 
 
 async def _first_of(*events: asyncio.Event) -> None:
@@ -271,6 +341,14 @@ def _name_of_uid(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return ""
+
+
+def _close_removed(server: Server, names: frozenset[str]) -> None:
+    """Close the connections of users that the configuration has no more."""
+    for transport in list(server.sockets.values()) if names else []:
+        if transport.peer.identity.username in names:
+            why = "the user is not in the configuration any more"
+            transport.close(Error(condition=Symbol(ConnectionCondition.CONNECTION_FORCED), description=why))
 
 
 class _LogReaders:
@@ -320,11 +398,20 @@ class _LogReaders:
 @click.option(
     "--log-level",
     type=click.Choice(LOG_LEVELS),
-    default="info",
-    show_default=True,
-    help="Lowest level of log lines to print.",
+    help="Lowest level of log lines to print. Default: the key level of [logging], or info.",
 )
-@click.option("--config", type=click.Path(exists=True, dir_okay=False), help="Configuration file (TOML).")
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Configuration file (TOML). Default: AMBERMQ_CONFIG.",
+)
+@click.option(
+    "--set",
+    "assignments",
+    multiple=True,
+    metavar="TABLE.KEY=VALUE",
+    help="Value of a key of the configuration, before file and environment; may be repeated.",
+)
 def serve(
     data: str | None,
     host: str,
@@ -336,35 +423,43 @@ def serve(
     users: tuple[str, ...],
     anonymous: bool | None,
     auto_create: bool | None,
-    log_level: str,
+    log_level: str | None,
     config: str | None,
+    assignments: tuple[str, ...],
 ) -> None:
     """Run the broker on the directory DIR until SIGTERM or SIGINT.
 
-    Prints `ready amqp://HOST:PORT data=DIR` on standard output when it serves. Log lines go to standard error. Exits 1
+    Prints `ready amqp://HOST:PORT data=DIR` on standard output when it serves. Log lines go to standard error. SIGHUP
+    reads the configuration again. Exits 1
     if another broker has locked DIR, 5 if its log is damaged, 74 if the log cannot be written.
     """
     directory = data_directory(data, must_exist=False)
-    settings = load_settings(config) if config else Settings()
+    entries = {f"users.{name}": Entry(password, "--user", "--user") for name, password in _parse_users(users).items()}
     if auto_create is not None:
-        settings = replace(settings, engine=replace(settings.engine, auto_create=auto_create))
-    settings = replace(settings, users={**settings.users, **_parse_users(users)})
-    _check_permissions(settings, config)
-    configured = settings.listeners
-    listeners = replace(
-        configured,
-        listen=listen or configured.listen,
-        tls_cert=tls_cert or configured.tls_cert,
-        tls_key=tls_key or configured.tls_key,
-        tls_ca=tls_ca or configured.tls_ca,
-    )
-    settings = replace(settings, listeners=listeners)
+        option = "--auto-create" if auto_create else "--no-auto-create"
+        entries["engine.auto_create"] = Entry(auto_create, option, option)
+    if log_level is not None:
+        entries["logging.level"] = Entry(log_level, "--log-level", "--log-level")
+    for name, value in (("listen", listen), ("tls_cert", tls_cert), ("tls_key", tls_key), ("tls_ca", tls_ca)):
+        if value:
+            option = f"--{name.replace('_', '-')}"
+            entries[f"listeners.{name}"] = Entry(value, option, option)
+    source = SettingsSource(config or read_variable(CONFIG_VARIABLE) or None, dict(os.environ), assignments, entries)
+    found = source.load()
     plain = ListenerAddress("amqp", host, port)
-    addresses = parse_listeners(listeners.listen, "--listen" if listen else f"{config} [server] listen") or (plain,)
-    has_users = bool(settings.users) or len(load_users(directory, settings.server.scram_iterations)) > 0
+    listeners = found.settings.listeners
+    where = found.origins.get("listeners.listen", "--listen")
+    addresses = parse_listeners(listeners.listen, where) or (plain,)
+    _check_users(found, addresses, load_users(directory, found.settings.server.scram_iterations), anonymous)
+    configure_logging(found.settings.logging.level)
+    Broker(directory, addresses, found.settings, anonymous, source, found.origins).run()
+
+
+def _check_users(found: Resolution, addresses: Sequence[ListenerAddress], users: Users, anonymous: bool | None) -> None:
+    """Raise ToolError or UsageError if no client could log in, or if a permission names an unknown user."""
+    _check_permissions(found)
+    has_users = bool(found.settings.users) or len(users.stored()) > 0
     _check_access(addresses, has_users=has_users, anonymous=anonymous)
-    configure_logging(log_level)
-    Broker(directory, addresses, settings, anonymous).run()
 
 
 def _check_access(addresses: Sequence[ListenerAddress], *, has_users: bool, anonymous: bool | None) -> None:
@@ -389,13 +484,14 @@ def _parse_users(users: tuple[str, ...]) -> dict[str, str]:
     return parsed
 
 
-def _check_permissions(settings: Settings, path: str | None) -> None:
+def _check_permissions(found: Resolution) -> None:
     """Raise ToolError if a permission names an unknown user."""
+    settings = found.settings
     for name in settings.permissions.log:
         if name not in settings.users:
             raise ToolError(
                 "log names an unknown user",
-                where=f"{path} [permissions]",
+                where=f"{found.origins.get('permissions.log')} [permissions]",
                 expected=f"one of {', '.join(sorted(settings.users)) or 'no users'}",
                 found=repr(name),
                 code=ExitCode.USAGE,

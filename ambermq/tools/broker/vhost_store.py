@@ -56,6 +56,10 @@ class VhostStore:
         self.services: dict[str, VhostServices] = {}
         """The open virtual hosts by name."""
 
+    def reconfigure(self, settings: Settings) -> None:
+        """Use other settings for the figures, and for the virtual hosts that are opened from now on."""
+        self._settings = settings
+
     def recover(self) -> None:
         """Open all virtual hosts; raise LogError, EngineError or ToolError after closing those that were open."""
         with new_files_removed(self._directory):
@@ -198,10 +202,10 @@ class VhostStore:
             past_jobs_max=settings.server.past_jobs_max,
             past_waiting_max=settings.server.past_waiting_max,
         )
-        retention, log = settings.retention, engine.log
+        log = engine.log
         figures: dict[str, Callable[[], object]] = {
             "history_bytes": lambda: history_bytes(log.manifest),
-            "room_bytes_min": lambda: retention.room_min(log.disk_bytes),
+            "room_bytes_min": lambda: self._settings.retention.room_min(log.disk_bytes),
         }
         return VhostServices(engine, queries, figures)
 

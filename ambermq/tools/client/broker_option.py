@@ -31,6 +31,7 @@ from ambermq.tools.client.password_option import password_option
 from ambermq.tools.client.tls_option import tls_options
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.variables import read_variable
 
 __all__ = [
     "DATA_VARIABLE",
@@ -141,7 +142,7 @@ def broker_url(url: str | None, data: str | None) -> str:
         raise click.UsageError("give --url or --data, not both")
     is_option = bool(url)
     if not url and not data:
-        url, data = os.environ.get(URL_VARIABLE), os.environ.get(DATA_VARIABLE)
+        url, data = read_variable(URL_VARIABLE), read_variable(DATA_VARIABLE)
         if url and data:
             raise click.UsageError(f"{URL_VARIABLE} and {DATA_VARIABLE} are both set: give --url or --data")
     if url:
@@ -153,7 +154,7 @@ def broker_url(url: str | None, data: str | None) -> str:
 
 def data_directory(data: str | None, *, must_exist: bool = True) -> str:
     """Return the data directory in the option or the environment; raise UsageError if there is none."""
-    directory = data or os.environ.get(DATA_VARIABLE)
+    directory = data or read_variable(DATA_VARIABLE)
     if not directory:
         raise click.UsageError(f"no directory named: give --data, or set {DATA_VARIABLE}")
     if must_exist and not Path(directory).is_dir():

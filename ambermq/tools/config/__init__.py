@@ -5,6 +5,6 @@ Rule 2. A key is the name of a field; no second list of keys exists.
 Rule 3. An unknown key or a bad value is one message with file, table and name.
 
 Imports: engine/*, log, log/format, log/manifest, protocol/*, tools/terminal.
-Imported by: tools/broker, tools/wiring.
-Names: Settings, load_settings, CompactionConfig, RetentionSchedule, AttachmentOptions.
+Imported by: tools/broker, tools/settings, tools/wiring.
+Names: Settings, load_settings, SettingsSource, Key, CompactionConfig, RetentionSchedule, AttachmentOptions.
 """

@@ -67,6 +67,10 @@ class Schedule:
         self._compressed_bytes = (0, 0)
         """Bytes of compressed messages in plain form, and of the log that holds them."""
 
+    def reconfigure(self, config: CompactionConfig) -> None:
+        """Use another configuration; a pause that has begun goes on."""
+        self._config = config
+
     def reason(self, now_s: float, facts: LogFacts) -> str:
         """Return the reason for a compaction now; empty if none is due."""
         config = self._config

@@ -94,6 +94,10 @@ class RetentionSchedule:
         self._paused_until_s = now_s
         self._left = LogFacts(next_offset=-1)
 
+    def reconfigure(self, config: RetentionConfig) -> None:
+        """Use another configuration; a pause that has begun goes on."""
+        self._config = config
+
     def reason(self, now_s: float, facts: LogFacts) -> str:
         """Return the reason for a run now; empty if none is due."""
         if now_s < self._paused_until_s:

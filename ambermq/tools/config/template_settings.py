@@ -28,29 +28,35 @@ _PROPERTIES: Final = {one.name: one for one in fields(Settings) if one.name != "
 TEMPLATE_KEYS: Final = ("name", "pattern", *_PROPERTIES, "attach")
 
 
-def read_templates(tables: Any, path: str) -> QueueTemplates:
-    """Return the templates of a file, then the predefined ones; raise ToolError (exit code 2) if one is invalid."""
+def read_templates(tables: Any, path: str, mistakes: list[ToolError]) -> QueueTemplates:
+    """Return the templates of a file, then the predefined ones; append what is wrong to `mistakes`."""
     if not isinstance(tables, list):
-        raise _wrong(path, "templates", "tables [[templates]]", repr(tables))
+        mistakes.append(_wrong(path, "templates", "tables [[templates]]", repr(tables)))
+        tables = []
     templates: list[QueueTemplate] = []
     for number, table in enumerate(tables, 1):
-        template = _read(table, f"{path} [[templates]] {number}")
-        if any(template.name == other.name for other in templates):
-            raise _wrong(
-                f"{path} [[templates]] {number}", "name", "a name that no template above has", repr(template.name)
-            )
-        templates.append(template)
+        where = f"{path} [[templates]] {number}"
+        try:
+            template = _read(table, where, mistakes)
+            if any(template.name == other.name for other in templates):
+                raise _wrong(where, "name", "a name that no template above has", repr(template.name))
+        except ToolError as mistake:
+            mistakes.append(mistake)
+        else:
+            templates.append(template)
     return QueueTemplates(tuple(templates)).with_defaults()
 
 
-def _read(table: Any, where: str) -> QueueTemplate:
+def _read(table: Any, where: str, mistakes: list[ToolError]) -> QueueTemplate:
+    """Return a template; append the mistakes of its properties to `mistakes`, raise ToolError for another one."""
     if not isinstance(table, dict):
         raise _wrong(where, "the template", "a table", repr(table))
-    for key in table:
-        if key not in TEMPLATE_KEYS:
-            raise ToolError(
-                f"{key} is unknown", where=where, advice=f"known are {', '.join(TEMPLATE_KEYS)}", code=ExitCode.USAGE
-            )
+    advice = f"known are {', '.join(TEMPLATE_KEYS)}"
+    mistakes += [
+        ToolError(f"{key} is unknown", where=where, advice=advice, code=ExitCode.USAGE)
+        for key in table
+        if key not in TEMPLATE_KEYS
+    ]
     name, default = _text(table, "name", where), PREDEFINED.named(str(table.get("name")))
     if not name or not name.isprintable():
         raise _wrong(where, "name", "text in quotes", repr(name))
@@ -61,7 +67,13 @@ def _read(table: Any, where: str) -> QueueTemplate:
             check_pattern(pattern, ".")
     except EngineError as error:
         raise _wrong(where, "pattern", "a pattern", str(error)) from error
-    settings = Settings(name, **{key: _property(table, key, where) for key in _PROPERTIES if key in table})
+    properties: dict[str, Any] = {}
+    for key in _PROPERTIES:
+        try:
+            properties |= {key: _property(table, key, where)} if key in table else {}
+        except ToolError as mistake:
+            mistakes.append(mistake)
+    settings = Settings(name, **properties)
     return QueueTemplate(settings, pattern, _attach(table.get("attach", []), where))
 
 

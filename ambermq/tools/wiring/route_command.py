@@ -74,7 +74,8 @@ def route(
             result = management.route(address, fields)
     else:
         lower_priority()
-        from ambermq.tools.config.settings import Settings, load_settings  # noqa: PLC0415 - as the import below
+        from ambermq.tools.config.resolution import load_settings  # noqa: PLC0415 - as the import below
+        from ambermq.tools.config.settings import Settings  # noqa: PLC0415 - as the import below
         from ambermq.tools.wiring.past_wiring import route_at  # noqa: PLC0415 - an import of 0.25 s that only the past needs
 
         settings = Settings() if config is None else load_settings(config)

@@ -253,7 +253,7 @@ def test_half_open_handshakes_do_not_stop_others(run: Run, tmp_path: Path, certi
 def test_client_certificates_are_asked_for(tmp_path: Path, certificates: Certificates) -> None:
     """With --tls-ca a certificate of another authority ends the handshake, and none is allowed unless required."""
     config = tmp_path / "broker.toml"
-    config.write_text("[server]\ntls_client_required = true\n")
+    config.write_text("[listeners]\ntls_client_required = true\n")
     arguments = ("--tls-ca", certificates.ca, "--config", config, *certificates.arguments)
     with serving(tmp_path, "--listen", "amqps://localhost:0", *arguments) as broker:
         good, stranger = certificates.context(), certificates.context()
@@ -304,11 +304,11 @@ def test_http_on_a_listener_with_tls_is_named(tmp_path: Path, certificates: Cert
 def test_a_peer_is_local_by_its_own_address(run: Run, tmp_path: Path) -> None:
     """On all interfaces, peers of this machine need no name; others do. The listener's address does not decide."""
     config = tmp_path / "broker.toml"
-    config.write_text('[server]\nlisten = ["amqp://0.0.0.0:0"]\n')
+    config.write_text('[listeners]\nlisten = ["amqp://0.0.0.0:0"]\n')
     refused = run("serve", "--data", tmp_path / "data", "--config", config)
     assert (refused.exit_code, "no client could log in on 0.0.0.0" in refused.stderr) == (ExitCode.USAGE, True)
     config.write_text(
-        '[server]\nlisten = ["amqp://127.0.0.1:0"]\nproxy_protocol = true\nproxy_trusted = ["127.0.0.1"]\n'
+        '[listeners]\nlisten = ["amqp://127.0.0.1:0"]\nproxy_protocol = true\nproxy_trusted = ["127.0.0.1"]\n'
     )
     with serving(tmp_path, "--config", config) as broker:
         # A proxy on this machine reports a client of another one.
@@ -328,7 +328,7 @@ def test_a_proxy_must_send_its_header_in_time(tmp_path: Path) -> None:
     """One that is cut at any byte, malformed or missing ends the connection; a whole one in pieces does not."""
     config = tmp_path / "broker.toml"
     trusted = 'proxy_protocol = true\nproxy_trusted = ["127.0.0.0/8"]\n'
-    config.write_text(f"[server]\nhandshake_ms = 2000\n{trusted}")
+    config.write_text(f"[server]\nhandshake_ms = 2000\n[listeners]\n{trusted}")
     header = b"PROXY TCP4 203.0.113.7 127.0.0.1 40000 5672\r\n"
     with serving(tmp_path, "--config", config) as broker, ExitStack() as stack:
         with connected(broker.url) as stream:
@@ -353,7 +353,7 @@ def test_a_proxy_must_send_its_header_in_time(tmp_path: Path) -> None:
 def test_a_header_of_a_stranger_is_no_header(tmp_path: Path) -> None:
     """Only trusted proxies name clients: from any other peer the header is a wrong first byte."""
     config = tmp_path / "broker.toml"
-    config.write_text('[server]\nproxy_protocol = true\nproxy_trusted = ["198.51.100.0/24"]\n')
+    config.write_text('[listeners]\nproxy_protocol = true\nproxy_trusted = ["198.51.100.0/24"]\n')
     with serving(tmp_path, "--config", config) as broker, connected(broker.url) as stream:
         stream.sendall(b"PROXY TCP4 203.0.113.7 127.0.0.1 40000 5672\r\n")
         assert answer(stream) == AMQP_HEADER
@@ -469,7 +469,7 @@ def test_an_upgrade_is_refused(tmp_path: Path, subprotocols: tuple[str, ...], or
 def test_websocket_has_bounds(tmp_path: Path) -> None:
     """Of the request, of a message, of the time; text, plain HTTP and AMQP without WebSocket end the connection."""
     config = tmp_path / "broker.toml"
-    config.write_text("[server]\nhandshake_ms = 2000\nwebsocket_message_bytes_max = 1000\n")
+    config.write_text("[server]\nhandshake_ms = 2000\n[listeners]\nwebsocket_message_bytes_max = 1000\n")
     with serving(tmp_path, "--listen", "ws://127.0.0.1:0", "--config", config) as broker:
         with connected(broker.url) as stream:
             stream.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -490,7 +490,7 @@ def test_websocket_has_bounds(tmp_path: Path) -> None:
 def test_a_rhea_like_origin_may_be_configured(tmp_path: Path) -> None:
     """A web page whose origin is named may connect."""
     config = tmp_path / "broker.toml"
-    config.write_text('[server]\nwebsocket_origins = ["https://app.example.org"]\n')
+    config.write_text('[listeners]\nwebsocket_origins = ["https://app.example.org"]\n')
     with serving(tmp_path, "--listen", "ws://127.0.0.1:0", "--config", config) as broker:
         with connected(broker.url) as stream:
             client = WebSocketClient(stream, subprotocols=("AMQPWSB10",), origin="https://app.example.org")

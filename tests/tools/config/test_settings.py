@@ -8,7 +8,8 @@ from ambermq.engine.config import EngineConfig
 from ambermq.engine.model.attachment import Condition
 from ambermq.engine.model.queue import Settings as QueueSettings
 from ambermq.engine.model.queue_template import TemplateAttachment
-from ambermq.tools.config.settings import Settings, load_settings, read_settings
+from ambermq.tools.config.resolution import load_settings, read_settings
+from ambermq.tools.config.settings import Settings
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 

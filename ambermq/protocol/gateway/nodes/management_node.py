@@ -28,6 +28,7 @@ from ambermq.protocol.amqp10.types.values import Int, Map, Symbol
 from ambermq.protocol.gateway.nodes.node_peer import NodePeer
 from ambermq.protocol.gateway.nodes.request_response import RequestResponse, target_of
 from ambermq.protocol.management.access.users import UserCommand
+from ambermq.protocol.management.administration.configuration import ConfigCommand
 from ambermq.protocol.management.operations import KINDS, describe, noun_of, operation_of
 from ambermq.protocol.management.queues import QUEUE_TYPE
 from ambermq.protocol.management.vhosts import VhostCommand
@@ -145,10 +146,12 @@ class ManagementNode:
             types = ", ".join(sorted(scope.types))
             raise Refused("amqp:not-allowed", f"this connection may only use the operations of {types}")
 
-    def _submit(self, command: Command | UserCommand | VhostCommand) -> None:
+    def _submit(self, command: Command | ConfigCommand | UserCommand | VhostCommand) -> None:
         gateway = self._peer.gateway
         if isinstance(command, UserCommand):
             self._submit_user(command)
+        elif isinstance(command, ConfigCommand):
+            self._submit_config(command)
         elif not isinstance(command, VhostCommand):
             gateway.lost_links.submit(command)
         elif gateway.vhosts is not None:
@@ -161,6 +164,12 @@ class ManagementNode:
         if accounts is None:
             raise Refused("amqp:not-implemented", "this server has no users")
         accounts.ask(self._peer.gateway, command)
+
+    def _submit_config(self, command: ConfigCommand) -> None:
+        configuration = self._peer.gateway.configuration
+        if configuration is None:
+            raise Refused("amqp:not-implemented", "this server has no configuration")
+        configuration.ask(self._peer.gateway, command)
 
     def _refuse(self, request: _Request, refusal: Refused) -> None:
         status = _STATUS.get(refusal.condition, 400)

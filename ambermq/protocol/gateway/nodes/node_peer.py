@@ -8,6 +8,7 @@ from typing import Protocol
 from ambermq.engine.commands import Command
 from ambermq.protocol.gateway.links.link_peer import LinkGateway, LinkPeer
 from ambermq.protocol.management.access.users import UserPort
+from ambermq.protocol.management.administration.configuration import ConfigPort
 from ambermq.protocol.management.vhosts import AnswerPort, VhostPort
 
 __all__ = ["CommandOrder", "NodeGateway", "NodePeer"]
@@ -30,6 +31,10 @@ class NodeGateway(LinkGateway, AnswerPort, Protocol):
     @property
     def accounts(self) -> UserPort | None:
         """The part of the broker that carries out commands about users; None without users."""
+
+    @property
+    def configuration(self) -> ConfigPort | None:
+        """The part of the broker that carries out commands about its configuration; None without one."""
 
     @property
     def lost_links(self) -> CommandOrder:

@@ -25,9 +25,10 @@ class CertificateWatch:
         self._check_s = check_s
         self._is_requested = asyncio.Event()
 
-    def request(self) -> None:
-        """Read the certificates again soon; SIGHUP calls this."""
+    def request(self) -> str:
+        """Read the certificates again soon, as a reload of the configuration asks; return why the last read failed."""
         self._is_requested.set()
+        return "" if self._tls is None else self._tls.failure
 
     async def run(self) -> None:
         """Read the certificates again when that is requested or the files have changed, until the task is cancelled."""

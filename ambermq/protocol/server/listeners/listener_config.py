@@ -1,4 +1,4 @@
-"""The listeners of a server, from the keys of `[server]` that are no limits."""
+"""The listeners of a server, from the keys of `[listeners]`."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -1,0 +1,1 @@
+"""The commands of the configuration, and a reload of a real broker."""
