@@ -7,7 +7,8 @@ of the first side.
 
 A side is `artemis`, `rabbitmq`, or the directory of a checkout with options after commas: `.`, `../before`,
 `.,engine.lazy_write_ms=20`, `.,python=/usr/bin/python3`. TABLE.KEY=VALUE goes into the broker's configuration file.
-python= is the interpreter of the broker; it must have the packages.
+python= is the interpreter of the broker; it must have the packages. scraped=N declares N queues, and reads the metrics
+each second: `python -m bench.paired . .,scraped=1000` shows what watching costs.
 """
 
 import argparse
@@ -30,6 +31,7 @@ from bench.brokers.ambermq import AmberMQ, command_module
 from bench.brokers.artemis import Artemis
 from bench.brokers.broker import Broker, BrokerFailed
 from bench.brokers.rabbitmq import RabbitMQ
+from bench.brokers.scraped import ScrapedAmberMQ
 from bench.client.counter_file import Phase
 from bench.load import LOADS, Load, LoadFailed, Running, start_load
 
@@ -50,6 +52,8 @@ class Side:
     python: str
     config: str
     """The content of its configuration file."""
+    scraped: int = 0
+    """The queues of a broker whose metrics are read each second; 0: they are not read."""
 
     @classmethod
     def parse(cls, word: str) -> "Side":
@@ -57,7 +61,7 @@ class Side:
         if word in _PEERS:
             return cls(word, None, "", "")
         directory, *options = word.split(",")
-        tree, python, lines = Path(directory).resolve(), sys.executable, []
+        tree, python, lines, scraped = Path(directory).resolve(), sys.executable, [], 0
         if command_module(tree) is None:
             raise argparse.ArgumentTypeError(f"{directory} is no checkout: there is no ambermq/__main__.py in it")
         for option in options:
@@ -65,11 +69,13 @@ class Side:
             table, _, key = name.partition(".")
             if name == "python" and value:
                 python = shutil.which(value) or value
+            elif name == "scraped" and value.isdigit():
+                scraped = int(value)
             elif key and value:
                 lines.append(f"{table}.{key} = {value}\n")
             else:
-                raise argparse.ArgumentTypeError(f"{option!r} is neither TABLE.KEY=VALUE nor python=FILE")
-        return cls(word, tree, python, "".join(lines))
+                raise argparse.ArgumentTypeError(f"{option!r} is neither TABLE.KEY=VALUE, python=FILE nor scraped=N")
+        return cls(word, tree, python, "".join(lines), scraped)
 
     def broker(self, place: Path) -> Broker:
         """Return the broker before its start, with its files at and beside a path."""
@@ -79,6 +85,8 @@ class Side:
         config.write_text(self.config)
         options = ("--config", str(config))
         command = (self.python, "-m", command_module(self.tree) or "")
+        if self.scraped:
+            return ScrapedAmberMQ(place, queues=self.scraped, command=command, options=options, tree=self.tree)
         return AmberMQ(place, command=command, options=options, tree=self.tree)
 
 

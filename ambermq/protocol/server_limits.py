@@ -99,6 +99,19 @@ class ServerLimits:
     """Queries of the past of a virtual host that run at a time. Each has a thread."""
     past_waiting_max: int = 100
     """Queries of the past of a virtual host that wait. A further one is refused."""
+    http: str = ""
+    """HOST:PORT of the HTTP listener for `/healthz`, `/readyz` and `/metrics`; empty: none."""
+    http_connections_max: int = bounded(32, least=1)
+    """Open connections of that listener. A further one is closed at once."""
+    http_header_bytes_max: int = bounded(8192, least=512)
+    """The head of an HTTP request. A longer one is refused."""
+    http_timeout_ms: int = bounded(10_000, least=1)
+    """Time for an HTTP client to send the head of its next request, and to read an answer. After it the connection is
+    closed."""
+    metrics_queues_max: int = 1000
+    """Queues with metrics of their own: the deepest. The others are summed under an empty name."""
+    sync_stalled_ms: int = 10_000
+    """A sync of the log that lasts longer makes `/readyz` answer 503; 0: never."""
 
 
 def room_low_bytes(limits: ServerLimits, disk_bytes: int) -> int:

@@ -23,11 +23,16 @@ _COMMANDS: Final = {
         "ambermq.tools.messages.bench_command:bench",
         "Measure throughput, latency and the broker's CPU time.",
     ),
+    "check": ("ambermq.tools.monitor.check_command:check", "Judge the health of a broker and its queues, for probes."),
     "completion": (
         "ambermq.tools.completion:completion",
         "Print the script that completes commands in SHELL.",
     ),
     "config": ("ambermq.tools.settings.commands:config", "Show, check, explain and reload the configuration."),
+    "connections": (
+        "ambermq.tools.monitor.listings:connections",
+        "List, show and close the connections of all virtual hosts.",
+    ),
     "detach": (
         "ambermq.tools.wiring.attachment_commands:detach",
         "Remove an attachment: MUXER stops sending to MEMBER.",
@@ -38,6 +43,7 @@ _COMMANDS: Final = {
     ),
     "docs": ("ambermq.tools.documentation:docs", "Print a page of the documentation, or list the pages."),
     "history": ("ambermq.tools.history.commands:history", "Show what happened to queues and messages, and when."),
+    "links": ("ambermq.tools.monitor.listings:links", "List, show and close the links of all connections."),
     "log": ("ambermq.tools.history.log_commands:log", "Read, verify, repair and compact the log in a data directory."),
     "muxer": (
         "ambermq.tools.wiring.muxer_commands:muxer",
@@ -65,13 +71,25 @@ _COMMANDS: Final = {
         "Send messages to ADDRESS and wait until they are accepted.",
     ),
     "serve": ("ambermq.tools.broker.serve:serve", "Run the broker on the directory DIR until SIGTERM or SIGINT."),
+    "sessions": (
+        "ambermq.tools.monitor.listings:sessions",
+        "List, show and close the sessions of all connections.",
+    ),
     "snapshot": (
         "ambermq.tools.snapshots.commands:snapshot",
         "Take, list, verify, compare, export and restore snapshots.",
     ),
+    "status": (
+        "ambermq.tools.monitor.status_command:status",
+        "Show the health of a broker, its rates, and its deepest queues.",
+    ),
     "subscription": (
         "ambermq.tools.wiring.subscription_commands:subscription",
         "List, show and delete subscriptions.",
+    ),
+    "top": (
+        "ambermq.tools.monitor.top_command:top",
+        "Watch the health, the rates and the deepest queues of a broker.",
     ),
     "user": (
         "ambermq.tools.access.user_commands:user",

@@ -28,6 +28,8 @@ class AmberMQ:
     ) -> None:
         """Run on a directory: with another command, options of `serve`, and another checkout, if they are given."""
         self.url = ""
+        self.further: dict[str, str] = {}
+        """The rest of the ready line: `data`, and `http` with an HTTP listener."""
         self._directory = directory
         self._command = command
         self._options = options
@@ -71,6 +73,7 @@ class AmberMQ:
             self.kill()
             raise BrokerFailed(f"ambermq serve did not become ready: {last_output(errors)}")
         self.url = words[1]
+        self.further = dict(word.split("=", 1) for word in words[2:])
         return seconds
 
     def address(self, queue: str) -> str:

@@ -15,6 +15,9 @@ from proton.reactor import DurableSubscription
 
 from ambermq.tools.broker.child_broker import ChildBroker
 from ambermq.tools.cli import main
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.client.management_client import Management
 from tests.interop.proton_peer import ProtonPeer
 from tests.surface.shapes import keys_in_text
 
@@ -91,6 +94,7 @@ def run_all(place: Path) -> Found:
         _exchange(on_broker, on_data, messages)
         _subscribe(on_broker, broker.url)
         _describe(on_broker, on_data, place)
+        _monitor(found, broker.url)
         _snapshots(on_broker, on_data, place)
         _vhosts(on_data)
         _dismantle(on_broker)
@@ -107,6 +111,21 @@ def _bound(found: Found, option: str, value: str | Path) -> Callable[..., None]:
         found.run(command, *arguments, option, value, **rest)
 
     return run
+
+
+def _monitor(found: Found, url: str) -> None:
+    found.run("status", "--interval", "0.1", "--url", url)
+    found.run("check", "--crit", "depth=1", "--url", url, exits=1)
+    client = LinkClient.connect(BrokerUrl.parse(url))
+    client.attach_receiver("orders")
+    management = Management(client)
+    link = next(row for row in management.rows("org.ambermq.link") if row["role"] == "consumer")
+    connection = str(link["connection"])
+    for kind, name in (("links", link["name"]), ("sessions", link["session"]), ("connections", connection)):
+        found.run(f"{kind} list", "--url", url)
+        found.run(f"{kind} show", name, "--url", url)
+        found.run(f"{kind} close", name, "--url", url)
+    client.close()
 
 
 def _wire(run: Callable[..., None]) -> None:

@@ -19,6 +19,8 @@ def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tup
 
 
 ALL = dict(commands(main))
+_WITHOUT_OUTPUT = {("serve",), ("completion",), ("top",)}
+_STREAMED = {(noun, "list") for noun in ("connections", "sessions", "links")}
 LEAVES = {path: command for path, command in ALL.items() if not isinstance(command, click.Group)}
 
 
@@ -43,12 +45,13 @@ def test_every_example_is_a_command_line_that_parses(path: tuple[str, ...]) -> N
 _MORE_OUTPUTS = {("log", "query"): ("csv",), ("config", "show"): ("toml",)}
 
 
-@pytest.mark.parametrize("path", [path for path in LEAVES if path not in {("serve",), ("completion",)}], ids=" ".join)
+@pytest.mark.parametrize("path", [path for path in LEAVES if path not in _WITHOUT_OUTPUT], ids=" ".join)
 def test_every_command_prints_for_people_or_for_programs(path: tuple[str, ...]) -> None:
-    """--output is table or json on all that print, and csv besides where rows are for spreadsheets."""
+    """--output is table or json on all that print, and csv or ndjson besides where rows are for other programs."""
     option = next(parameter for parameter in LEAVES[path].params if parameter.name == "output")
     assert isinstance(option.type, click.Choice)
-    assert list(option.type.choices) == ["table", "json", *_MORE_OUTPUTS.get(path, ())]
+    further = ["ndjson"] if path in _STREAMED else _MORE_OUTPUTS.get(path, ())
+    assert list(option.type.choices) == ["table", "json", *further]
 
 
 def test_exit_codes_are_documented(run: Run) -> None:

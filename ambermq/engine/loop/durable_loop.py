@@ -123,6 +123,8 @@ class DurableLoop:
         """The exception that ended the loop; None while it runs."""
         self.snapshots = Snapshotter(log, config)
         self._compactor = Compactor(log)
+        self.compacted_us = 0
+        """The time of the newest compaction since the start, 0 for none."""
         self._has_jobs = False
         self.correction_us = 0
         """The difference between the times of events and the `now_us` of the calls. Timers run by `now_us` alone."""
@@ -315,6 +317,7 @@ class DurableLoop:
         answers, record = self._compactor.completed(now_us + self.correction_us)
         if record is not None:
             self.submit(record)
+            self.compacted_us = now_us + self.correction_us
         answers += self.snapshots.completed(now_us)
         self._has_jobs = self._compactor.is_busy or self.snapshots.is_busy
         return answers

@@ -88,6 +88,8 @@ class Snapshotter:
     def __init__(self, log: Log, config: EngineConfig) -> None:
         self.faults: list[str] = []
         """The errors of automatic snapshots, for the server to log."""
+        self.written_bytes = self.expected_bytes = 0
+        """The progress of the snapshot that is being written, and the estimated size of its file; 0 without one."""
         self._log = log
         self._config = config
         self._commands: list[SnapshotCommand] = []
@@ -288,10 +290,12 @@ class Snapshotter:
         state, job.state = job.state, None
         assert state is not None
         try:
-            job.outcome = self._write_file(state, job.snapshot)
+            outcome: int | Exception = self._write_file(state, job.snapshot)
         except Exception as error:  # noqa: BLE001 - whatever it is, it costs this snapshot alone
             # The traceback would hold a reference to the state.
-            job.outcome = error.with_traceback(None)
+            outcome = error.with_traceback(None)
+        self.written_bytes = self.expected_bytes = 0
+        job.outcome = outcome
         both = [words for queue in state.queues.values() for words in (queue.ready, queue.returned)]
         long = [words for words in both if len(words) > _RELEASE_WORDS]
         del state, both
@@ -313,6 +317,7 @@ class Snapshotter:
         storage.makedirs(snapshots_path(log.directory))
         sweep(storage, log.directory)
         needed_bytes = sum(_MESSAGE_BYTES * queue.depth + _QUEUE_BYTES for queue in state.queues.values())
+        self.written_bytes, self.expected_bytes = 0, needed_bytes
         free_bytes = storage.free_bytes(log.directory)
         if free_bytes < needed_bytes:
             raise OSError(errno.ENOSPC, f"about {needed_bytes} bytes are needed, {free_bytes} are free")
@@ -324,6 +329,7 @@ class Snapshotter:
 
     def _throttle(self, written_bytes: int) -> bool:
         assert self._lane is not None
+        self.written_bytes += written_bytes
         rate = self._config.snapshot_bytes_per_s
         return self._lane.pause(max(_PAUSE_S, written_bytes / rate if rate else 0))
 

@@ -6,7 +6,8 @@ Rule 3. Gateway is one virtual host. It knows each ConnectionGateway only by a P
 Rule 4. A connection whose output may have grown is in `touched` until the server has flushed it.
 
 Imports: engine, engine/history, engine/model, protocol, protocol/amqp10/*, protocol/auth, protocol/gateway/*,
-    protocol/management, protocol/management/access, protocol/management/administration.
+    protocol/management, protocol/management/access, protocol/management/administration,
+    protocol/management/peers.
 Imported by: protocol/server.
 Names: Gateway, ConnectionGateway, EnginePort, BrokerNodes, ContainerIds.
 """

@@ -9,6 +9,7 @@ from typing import assert_never, final
 
 from ambermq.engine.commands import AttachConsumer, AttachProducer, DetachProducer
 from ambermq.engine.effects import Answered, ConsumerReady, ProducerReady, RefusedCommand
+from ambermq.engine.model.state import State
 from ambermq.protocol.amqp10.connection.connection import Connection
 from ambermq.protocol.amqp10.endpoints import LinkEndpoint, SessionEndpoint
 from ambermq.protocol.amqp10.errors import AmqpError
@@ -45,6 +46,7 @@ from ambermq.protocol.gateway.nodes import management_node as management
 from ambermq.protocol.gateway.opening import OFFERED, check_idle_timeout, check_vhost, open_properties
 from ambermq.protocol.gateway.sources.queue_browser import QueueBrowser
 from ambermq.protocol.gateway.sources.source import Source
+from ambermq.protocol.management.peers.ports import LinkRow, TransportPort
 
 __all__ = ["ConnectionGateway"]
 
@@ -56,7 +58,7 @@ class ConnectionGateway:
     __slots__ = (
         *("_answered_late", "_authenticator", "_detached_nodes", "_exchange", "_is_counted", "_is_transaction_refused"),
         *("_links", "_nodes", "_publisher", "connection", "container", "gateway", "identity", "is_paused"),
-        *("end_error", "login_failure", "mechanism", "peer_info"),
+        *("end_error", "login_failure", "mechanism", "peer_info", "refusal", "transport"),
     )
 
     def __init__(
@@ -83,6 +85,10 @@ class ConnectionGateway:
         """Why the peer was refused, for the log of the server."""
         self._exchange: Exchange | None = None
         self._answered_late = answered_late
+        self.refusal: Error | None = None
+        """Why the open was refused; None if it was not."""
+        self.transport: TransportPort | None = None
+        """The transport, for listings; None without one, and when the connection is freed."""
         self.is_paused = False
         """Whether no deliveries are wanted: too much output is unsent."""
         self._authenticator = authenticator
@@ -174,6 +180,34 @@ class ConnectionGateway:
         self._links.relieve(session)
         self._nodes.relieve(session)
 
+    @property
+    def vhost(self) -> str:
+        """The name of its virtual host."""
+        return self.gateway.vhost
+
+    @property
+    def traffic_counts(self) -> tuple[int, int]:
+        """The messages that the peer has sent, and that it was sent."""
+        return self._links.traffic_counts()
+
+    def link_row(self, link: LinkEndpoint, state: State) -> LinkRow:
+        """Return what the gateway knows of a link."""
+        return self._links.row(link, state)
+
+    def close_link(self, link: LinkEndpoint, error: Error) -> None:
+        """End a link from the broker's end."""
+        self._forget(link)
+        self._end(link, error)
+        self.gateway.touched[self] = None
+
+    def close_session(self, session: SessionEndpoint, error: Error) -> None:
+        """End a session and its links from the broker's end."""
+        for link in session.links():
+            self._forget(link)
+        self._detached_nodes.end_session(session)
+        session.end(error)
+        self.gateway.touched[self] = None
+
     def lost(self) -> None:
         """Detach everything of this connection from the engine; very many links in turns (lost_links.py)."""
         self._exchange = None
@@ -200,6 +234,7 @@ class ConnectionGateway:
         self.gateway.lost_links.then(self._free)
 
     def _free(self) -> None:
+        self.transport = None
         self.connection.release()
         self._detached_nodes.release()
         self._nodes.release()
@@ -329,6 +364,7 @@ class ConnectionGateway:
             refusal = self.gateway.users.enter(self.identity.username)
             self._is_counted = refusal is None
         if refusal is not None:
+            self.refusal = refusal
             self.connection.refuse(refusal)
             return
         self.connection.accept(properties=open_properties(self.gateway.vhost), offered_capabilities=OFFERED)

@@ -15,6 +15,7 @@ from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.links.detached_nodes import DetachedNodes
 from ambermq.protocol.gateway.links.producer_link import ProducerLink
 from ambermq.protocol.gateway.sources.source import Source
+from ambermq.protocol.management.peers.ports import LinkRow
 
 __all__ = ["ConnectionLinks", "message_bytes"]
 
@@ -23,7 +24,7 @@ __all__ = ["ConnectionLinks", "message_bytes"]
 class ConnectionLinks:
     """The producers, consumers and sources of one connection by their links."""
 
-    __slots__ = ("_detached_nodes", "consumers", "gateway", "producers", "sources")
+    __slots__ = ("_detached_nodes", "_ended_in", "_ended_out", "consumers", "gateway", "producers", "sources")
 
     def __init__(self, gateway: Gateway, detached_nodes: DetachedNodes) -> None:
         self.gateway = gateway
@@ -32,6 +33,8 @@ class ConnectionLinks:
         self.producers: dict[LinkEndpoint, ProducerLink] = {}
         self.consumers: dict[LinkEndpoint, ConsumerLink] = {}
         self.sources: dict[LinkEndpoint, Source] = {}
+        self._ended_in = self._ended_out = 0
+        """The messages of links that have ended: sent by the peer, and sent to it."""
 
     def pause(self) -> None:
         """Revoke the credit of every consumer."""
@@ -69,6 +72,7 @@ class ConnectionLinks:
         ended = self.producers.pop(link, None) or self.consumers.pop(link, None)
         if ended is not None:
             ended.is_open = False
+            self._count(ended)
         self._remove_source(link)
 
     def lost(self) -> None:
@@ -76,6 +80,7 @@ class ConnectionLinks:
         for links in (self.producers, self.consumers, self.sources):
             for link in links:
                 self.gateway.links.remove(link)
+        self._ended_in, self._ended_out = self.traffic_counts()
         self.gateway.lost_links.add(self.producers.values(), self.consumers.values())
         for source in self.sources.values():
             self.gateway.sources.forget(source)
@@ -89,15 +94,41 @@ class ConnectionLinks:
         self.gateway.links.remove(link)
         producer_link = self.producers.pop(link, None)
         if producer_link is not None:
+            self._count(producer_link)
             keeps_node = may_return and self._keeps_node(link, producer_link)
             self._end_producer(producer_link, keeps_node=keeps_node)
         consumer_link = self.consumers.pop(link, None)
         if consumer_link is not None:
+            self._count(consumer_link)
             keeps_node = may_return and self._keeps_node(link, consumer_link)
             self._end_consumer(consumer_link, is_closed=is_closed, keeps_node=keeps_node)
         if not may_return:
             self._detached_nodes.close(link)
         self._remove_source(link)
+
+    def traffic_counts(self) -> tuple[int, int]:
+        """Return the messages that the peer has sent, and that it was sent."""
+        messages_in = self._ended_in + sum([link.messages for link in self.producers.values()])
+        return messages_in, self._ended_out + sum([link.messages for link in self.consumers.values()])
+
+    def row(self, link: LinkEndpoint, state: State) -> LinkRow:
+        """Return what is known of a link; `state` is that of the virtual host."""
+        producer_link, consumer_link = self.producers.get(link), self.consumers.get(link)
+        if producer_link is not None:
+            address, unsettled = producer_link.terms.address, producer_link.unfinished
+            return LinkRow("producer", address, None, unsettled, producer_link.messages, producer_link.bytes)
+        if consumer_link is not None:
+            return _consumer_row(consumer_link, state)
+        remote, role = link.remote, "browser" if link in self.sources else "management"
+        terminus = None if remote is None else remote.source if link.is_sender else remote.target
+        return LinkRow(role, str(getattr(terminus, "address", "") or ""), None, 0, 0, 0)
+
+    def _count(self, ended: ProducerLink | ConsumerLink) -> None:
+        """Count the messages of a link that ends."""
+        if isinstance(ended, ProducerLink):
+            self._ended_in += ended.messages
+        else:
+            self._ended_out += ended.messages
 
     def detach_consumer(
         self, consumer: int, unsent: bytes = b"", *, is_closed: bool = False, keeps_node: bool = False
@@ -131,6 +162,14 @@ class ConnectionLinks:
         if consumer_link.consumer:
             unsent = consumer_link.unsent()
             self.detach_consumer(consumer_link.consumer, unsent, is_closed=is_closed, keeps_node=keeps_node)
+
+
+def _consumer_row(link: ConsumerLink, state: State) -> LinkRow:
+    known = state.consumers.get(link.consumer)
+    queue = None if known is None else state.queues.get(known.queue)
+    unsettled = 0 if queue is None else queue.held_by(link.consumer).count
+    name = None if queue is None else queue.name
+    return LinkRow("consumer", link.terms.address, name, unsettled, link.messages, link.bytes)
 
 
 def message_bytes(state: State, consumer: int) -> int:

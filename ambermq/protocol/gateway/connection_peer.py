@@ -6,16 +6,22 @@ Rule 1: the gateway knows no more of a connection than this, so connection_gatew
 
 from typing import Protocol
 
+from ambermq.protocol.amqp10.connection.connection import Connection
 from ambermq.protocol.amqp10.endpoints import LinkEndpoint
 from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.links.link_peer import ConsumerPeer, ProducerPeer
 from ambermq.protocol.gateway.links.producer_link import ProducerLink
+from ambermq.protocol.management.peers.ports import PeerPort
 
 __all__ = ["ConnectionPeer"]
 
 
-class ConnectionPeer(ConsumerPeer[ConsumerLink], ProducerPeer[ProducerLink], Protocol):
+class ConnectionPeer(ConsumerPeer[ConsumerLink], ProducerPeer[ProducerLink], PeerPort, Protocol):
     """The gateway's side of one connection, as the gateway of its virtual host uses it."""
+
+    @property
+    def connection(self) -> Connection:
+        """The connection."""
 
     def set_room_low(self, *, is_low: bool) -> None:
         """Close the sessions to transfers while little disk is left, or open them again."""

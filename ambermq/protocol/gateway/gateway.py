@@ -8,7 +8,7 @@ Rule 2. A peer's fault ends its link, session or connection, and nothing else.
 Rule 3. A connection that may have output is in `touched` until the server has flushed it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final, Protocol, final
 
 from ambermq.engine.effects import (
@@ -26,6 +26,8 @@ from ambermq.engine.effects import (
     RefusedCommand,
 )
 from ambermq.engine.history.background_queries import BackgroundQueries
+from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.state import State
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.amqp10.spec import AmqpCondition
 from ambermq.protocol.amqp10.types.values import Symbol
@@ -36,11 +38,13 @@ from ambermq.protocol.gateway.link_names import LinkNames
 from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
 from ambermq.protocol.gateway.links.producer_link import ProducerLink
+from ambermq.protocol.gateway.links.traffic import Traffic
 from ambermq.protocol.gateway.lost_links import LostLinks
 from ambermq.protocol.gateway.sources.source_scheduler import SourceScheduler
 from ambermq.protocol.gateway.user_connections import UserConnections
 from ambermq.protocol.management.access.users import UserPort
 from ambermq.protocol.management.administration.configuration import ConfigPort
+from ambermq.protocol.management.peers.ports import PeerPort
 from ambermq.protocol.management.sorted_ids import SortedIds
 from ambermq.protocol.management.vhosts import VhostPort
 from ambermq.protocol.server_limits import ServerLimits
@@ -56,6 +60,12 @@ class VhostGateways(VhostPort, Protocol):
 
     def gateway_of(self, hostname: str | None) -> "Gateway":
         """Return the gateway of the virtual host that an open's hostname names."""
+
+    def peers(self) -> Collection[PeerPort]:
+        """Return the connections of all virtual hosts, in the order of acceptance."""
+
+    def state_of(self, vhost: str) -> State | None:
+        """Return the state of a virtual host; None if there is none of that name."""
 
 
 @final
@@ -103,6 +113,10 @@ class Gateway:
         """Why producers are held back: disk, memory or unsynced; empty while they are not."""
         self.queue_full_blocks = self.queue_full_ends = 0
         """The producers that were told of a full queue, or of its end, since the server read the numbers last."""
+        self.age_us: Callable[[Queue], int | None] = lambda _queue: None
+        """The age of the oldest message that waits on a queue; the server sets it. None: not known."""
+        self.traffic = Traffic()
+        """The messages that passed the links."""
         self.figures: dict[str, Callable[[], object]] = {}
         """The figures of the management type `org.ambermq.broker` by name; the server adds them."""
         self.touched: dict[LinkPeer, None] = {}
@@ -121,6 +135,15 @@ class Gateway:
         """Exceptions of our own code with the connection that each ended, for the server to log."""
         self.refused_transactions: list[tuple[ConnectionPeer, dict[str, str]]] = []
         """The connections that asked for a transaction, each with names of its client, for the server to log."""
+
+    def all_peers(self) -> Collection[PeerPort]:
+        """Return the connections of the server; without a server those of this virtual host."""
+        return list(self.peers) if self.vhosts is None else self.vhosts.peers()
+
+    def state_of(self, peer: PeerPort) -> State:
+        """Return the state of the virtual host of a connection."""
+        found = None if self.vhosts is None or peer.vhost == self.vhost else self.vhosts.state_of(peer.vhost)
+        return self.engine.state if found is None else found
 
     def carry_out(self, effects: Iterable[Effect]) -> None:
         """Carry out effects in order. An exception of our code ends only the connection of its effect."""

@@ -21,6 +21,15 @@ from ambermq.protocol.management.attachments import ATTACHMENT_ATTRIBUTES, ATTAC
 from ambermq.protocol.management.broker import BROKER_ATTRIBUTES, BROKER_OPERATIONS, BROKER_TYPE, GET_LIMITS, limits
 from ambermq.protocol.management.compactions import COMPACTION_OPERATIONS, COMPACTION_TYPE
 from ambermq.protocol.management.muxers import MUXER_ATTRIBUTES, MUXER_OPERATIONS, MUXER_TYPE
+from ambermq.protocol.management.peers.operations import (
+    CONNECTION_OPERATIONS,
+    CONNECTION_TYPE,
+    LINK_OPERATIONS,
+    LINK_TYPE,
+    SESSION_OPERATIONS,
+    SESSION_TYPE,
+)
+from ambermq.protocol.management.peers.rows import CONNECTION_ATTRIBUTES, LINK_ATTRIBUTES, SESSION_ATTRIBUTES
 from ambermq.protocol.management.queues import QUEUE_ATTRIBUTES, QUEUE_OPERATIONS, QUEUE_TYPE
 from ambermq.protocol.management.routes import ROUTE, route
 from ambermq.protocol.management.snapshots import SNAPSHOT_ATTRIBUTES, SNAPSHOT_OPERATIONS, SNAPSHOT_TYPE
@@ -92,6 +101,13 @@ KINDS: Final[Mapping[str, _Kind]] = {
         CONFIG_OPERATIONS,
         "the configuration comes from its file: change it there and use RELOAD",
     ),
+    CONNECTION_TYPE: _Kind(
+        CONNECTION_ATTRIBUTES,
+        CONNECTION_OPERATIONS,
+        "its client opens it: close it, and the client opens another one",
+    ),
+    SESSION_TYPE: _Kind(SESSION_ATTRIBUTES, SESSION_OPERATIONS, "its client begins it"),
+    LINK_TYPE: _Kind(LINK_ATTRIBUTES, LINK_OPERATIONS, "the attach of its client defines it"),
 }
 """Type to its attributes and operations."""
 

@@ -18,7 +18,7 @@ from ambermq.engine.errors import Refused
 from ambermq.engine.model.queue import Queue, Settings
 from ambermq.engine.model.queue_template import QueueTemplates
 from ambermq.engine.model.state import State
-from ambermq.protocol.management.paging import page_of, query_window
+from ambermq.protocol.management.paging import Window, page_of, query_window
 from ambermq.protocol.management.request_fields import (
     flag_field,
     name_property,
@@ -50,11 +50,15 @@ QUEUE_ATTRIBUTES: Final = (
     "damaged",
     "messages_max",
     "template",
+    "oldest_age_us",
 )
 
 
-def queue_attributes(queue: Queue, consumers: int) -> dict[str, Any]:
-    """Return the attributes of a queue: counts in messages, and the bytes of the messages on the queue."""
+def queue_attributes(queue: Queue, consumers: int, oldest_age_us: int | None = None) -> dict[str, Any]:
+    """Return the attributes of a queue: counts in messages, and the bytes of the messages on the queue.
+
+    `oldest_age_us` is the age of the oldest message that waits; None if it is not known, as for the past.
+    """
     counters = queue.counters
     values = (
         queue.name,
@@ -73,6 +77,7 @@ def queue_attributes(queue: Queue, consumers: int) -> dict[str, Any]:
         counters.damaged,
         queue.settings.messages_max,
         queue.settings.template,
+        oldest_age_us,
     )
     return dict(zip(QUEUE_ATTRIBUTES, values, strict=True))
 
@@ -112,16 +117,17 @@ def _update(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any]
 
 def _read(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
     # Only the command that creates a queue checks the length of its name.
-    return Inspect(
-        request, partial(_queue_of, queue_name(name_property(properties, _NOUN), name_bytes_max=sys.maxsize))
-    )
+    name, age_us = queue_name(name_property(properties, _NOUN), name_bytes_max=sys.maxsize), request.peer.gateway.age_us
+    return Inspect(request, lambda state: _queue_of(name, state, age_us))
 
 
-def _queue_of(name: str, state: State) -> dict[str, Any] | None:
+def _queue_of(
+    name: str, state: State, age_us: Callable[[Queue], int | None] = lambda _queue: None
+) -> dict[str, Any] | None:
     queue = state.queue_named(name)
     if queue is None:
         return None
-    return queue_attributes(queue, queue.consumers)
+    return queue_attributes(queue, queue.consumers, age_us(queue))
 
 
 def _delete(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
@@ -139,15 +145,17 @@ def _purge(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any]
 
 
 def _query(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any], results_max: int) -> Command:
-    orders = request.peer.gateway.orders
-    return Inspect(request, partial(_page, orders, *query_window(properties, body, _NOUN, results_max)))
+    gateway = request.peer.gateway
+    window = query_window(properties, body, _NOUN, results_max)
+    return Inspect(request, lambda state: _page(gateway.orders, gateway.age_us, window, state))
 
 
-def _page(orders: SortedIds, offset: int, count: int, names: tuple[str, ...], state: State) -> dict[str, Any]:
+def _page(orders: SortedIds, age_us: Callable[[Queue], int | None], window: Window, state: State) -> dict[str, Any]:
+    offset, count, names = window
     # The order is by id, which never changes: so a client that reads page by page gets each queue once.
     ids = orders.queues(state)
     rows = (
-        queue_attributes(queue, queue.consumers)
+        queue_attributes(queue, queue.consumers, age_us(queue))
         for one in ids[offset : offset + count]
         for queue in (state.queues[one],)
     )

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol, final
 from ambermq.engine.effects import Effect
 from ambermq.engine.errors import Refused
 from ambermq.engine.model.vhost_mode import VhostMode, mode_named
+from ambermq.protocol.management.peers.ports import CloseEndpoint
 from ambermq.protocol.management.request_fields import flag_field, name_property, number_field, refuse_unknown
 
 __all__ = [
@@ -97,7 +98,8 @@ class DeleteVhost:
     """Whether its connections are closed; without it a virtual host that has connections is not deleted."""
 
 
-VhostCommand = QueryVhosts | ReadVhost | PrepareVhost | CreateVhost | ResetVhost | DeleteVhost
+VhostCommand = QueryVhosts | ReadVhost | PrepareVhost | CreateVhost | ResetVhost | DeleteVhost | CloseEndpoint
+"""The commands that the server carries out."""
 
 
 class AnswerPort(Protocol):

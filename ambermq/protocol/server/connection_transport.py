@@ -44,7 +44,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
     __slots__ = (
         *("_accepted_ms", "_close_deadline_ms", "_end_reason", "_is_counted", "_is_draining", "_is_logged", "_is_shut"),
         *("_is_timed", "_open_deadline_ms", "_read_bytes", "_read_deadline_ms", "_server", "_unsent_bytes", "address"),
-        *("handshake", "host", "peer", "peer_info", "transport"),
+        *("bytes_in", "handshake", "host", "id", "peer", "peer_info", "since_us", "transport"),
     )
 
     transport: asyncio.Transport
@@ -64,6 +64,12 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         """Whether the log has a line for the open of the connection, so that it gets one for its end."""
         self._end_reason = ""
         """Why this end has closed the connection; empty while it has not."""
+        self.id = 0
+        """The number of the connection; 0 before it is made."""
+        self.since_us = 0
+        """When it was made."""
+        self.bytes_in = 0
+        """The bytes that the peer has sent."""
         self._is_counted = True
         """Whether the admission counts the connection."""
         self._open_deadline_ms = self._close_deadline_ms = 0
@@ -93,9 +99,11 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         )
         connection.turn_cost_max = _TURN_COST_MAX
         self.host = server.default
+        self.id, self.since_us = server.next_id(), server.now_us()
         self.peer = ConnectionGateway(
             self.host.gateway, connection, server.authenticator, self.peer_info, self._login_answered
         )
+        self.peer.transport = self
         if server.is_ending or not self._is_counted:
             self.peer.lost()
             self.transport.abort()
@@ -115,6 +123,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
     def drop(self, reason: str) -> None:
         """End the connection at once: the server has no room for it."""
         self._server.peer_log.warning("connection dropped", self.address, reason=reason)
+        self._end_reason = reason
         self._leave()
         if hasattr(self, "transport"):
             self.transport.abort()
@@ -134,6 +143,21 @@ class ConnectionTransport(asyncio.BufferedProtocol):
     def refused(self) -> None:
         """Note that the admission does not count the connection."""
         self._is_counted = False
+
+    @property
+    def peer_name(self) -> str:
+        """The address and port of the peer, or its socket."""
+        return self.peer_info.name
+
+    @property
+    def bytes_out(self) -> int:
+        """The bytes that the peer was sent."""
+        return self.peer.connection.output.taken_bytes
+
+    @property
+    def idle_us(self) -> int:
+        """The time since the peer's last bytes."""
+        return max(0, time.monotonic_ns() // 1000 - self.peer.connection.received_ms * 1000)
 
     def _leave(self) -> None:
         if self._is_counted:
@@ -157,6 +181,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         connection = peer.connection
         # The clock is read once for the connection and the tick.
         clock_us = time.monotonic_ns() // 1000
+        self.bytes_in += nbytes
         try:
             if connection.receive(buffer.free[:nbytes], clock_us // 1000):
                 buffer.keep(nbytes)
@@ -230,7 +255,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         if not self._is_logged:
             is_stranger = self.peer.identity.username is None
             self._is_logged = self._server.peer_log.info(
-                "connection opened", self.address, is_stranger=is_stranger, **self._names()
+                "connection opened", self.address, is_stranger=is_stranger, connection=self.id, **self._names()
             )
 
     def _log_end(self, reason: str) -> None:
@@ -240,8 +265,20 @@ class ConnectionTransport(asyncio.BufferedProtocol):
             described = "" if error is None else str(error.description or error.condition)
             why = shown(self._end_reason or described or reason or "closed by the peer")
             is_stranger = self.peer.identity.username is None
-            names = self._names()
-            self._server.peer_log.info("connection closed", self.address, is_stranger=is_stranger, **names, reason=why)
+            messages_in, messages_out = self.peer.traffic_counts
+            self._server.peer_log.info(
+                "connection closed",
+                self.address,
+                is_stranger=is_stranger,
+                connection=self.id,
+                **self._names(),
+                reason=why,
+                seconds=round((self._server.now_us() - self.since_us) / 1_000_000, 3),
+                bytes_in=self.bytes_in,
+                bytes_out=self.bytes_out,
+                messages_in=messages_in,
+                messages_out=messages_out,
+            )
 
     def _names(self) -> dict[str, str]:
         """Return who the peer is, for a log line."""
@@ -439,6 +476,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         if not unsent_bytes or read_bytes != self._read_bytes:
             self._read_bytes, self._read_deadline_ms = read_bytes, now_ms + timeout_ms
         elif timeout_ms and now_ms > self._read_deadline_ms:
+            self._end_reason = f"it read nothing for {timeout_ms} ms (write_timeout_ms)"
             self._server.peer_log.warning(
                 "peer dropped",
                 self.address,

@@ -18,6 +18,7 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from socket import socket as Socket  # noqa: N812 - the connections of this module are called sockets
 from typing import Any, Final, final
 
@@ -143,6 +144,9 @@ class Server:
         self._acceptor = Acceptor(self._accept, self._accept_failed)
         self._connecting: set[asyncio.Task[Any]] = set()
         self._is_stopping = False
+        self._numbers = count(1)
+        self._started_us = 0
+        """When it began to listen, by the time of day."""
         self._sweeper: asyncio.TimerHandle | None = None
         self._sweep_due_ms = 0
         self._unchecked: list[ConnectionTransport] = []
@@ -153,6 +157,7 @@ class Server:
     def start(self, listeners: Sequence[Listener]) -> None:
         """Listen on bound sockets. Raises OSError."""
         self._limit_connections()
+        self._started_us = self.now_us()
         self._acceptor.start(listeners)
         for each in self.hosts.values():
             each.start()
@@ -210,6 +215,10 @@ class Server:
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> None:
         """Schedule a call after a delay."""
         self._loop.call_later(delay_ms / 1000, callback)
+
+    def next_id(self) -> int:
+        """Return the number of a new connection."""
+        return next(self._numbers)
 
     def now_ms(self) -> int:
         """Return the time of the monotonic clock in milliseconds."""
@@ -281,6 +290,7 @@ class Server:
             "connections_refused": lambda: admission.refused,
             "connections_unauthenticated": lambda: admission.strangers,
             "descriptors_max": lambda: self.descriptors_max,
+            "started_us": lambda: self._started_us or None,
             "memory_bytes": lambda: self.memory.budget.held_bytes,
             "memory_bytes_max": lambda: self.memory.budget.bytes_max,
             "memory_closed": lambda: self.memory.closed_count,

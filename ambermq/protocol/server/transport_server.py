@@ -78,6 +78,12 @@ class TransportServer(Protocol[TransportT]):
     def peer_log(self) -> LimitedLog:
         """The log lines that peers can cause."""
 
+    def next_id(self) -> int:
+        """Return the number of a new connection."""
+
+    def now_us(self) -> int:
+        """Return the time of day at the start and the time elapsed since."""
+
     @property
     def is_ending(self) -> bool:
         """Return whether the server stops or has failed."""

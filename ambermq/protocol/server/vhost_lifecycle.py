@@ -13,13 +13,17 @@ from typing import Any, Final, Protocol, final
 from ambermq.engine.commands import ResetHost
 from ambermq.engine.effects import NOW, Answered, CommandFailed, Effect, RefusedCommand
 from ambermq.engine.errors import EngineError, Refused, counted
+from ambermq.engine.model.state import State
 from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.log.errors import LogError, LogFailed
 from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST, check_name
 from ambermq.protocol.amqp10.performatives.classes import Error
-from ambermq.protocol.amqp10.spec import AmqpCondition, ConnectionCondition
+from ambermq.protocol.amqp10.spec import AmqpCondition, ConnectionCondition, LinkCondition
 from ambermq.protocol.amqp10.types.values import Symbol
+from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
 from ambermq.protocol.gateway.gateway import Gateway
+from ambermq.protocol.management.peers.ports import CloseEndpoint
+from ambermq.protocol.management.peers.rows import links_of, sessions_of
 from ambermq.protocol.management.vhosts import (
     HOSTNAME_PREFIX,
     VHOST_ATTRIBUTES,
@@ -81,6 +85,15 @@ class VhostLifecycle:
         is_named = name != hostname and name in self._server.hosts
         return (self._server.hosts[name] if is_named else self._server.default).gateway
 
+    def peers(self) -> list[ConnectionGateway]:
+        """Return the connections of all virtual hosts, in the order of acceptance."""
+        return [socket.peer for socket in self._server.sockets.values()]
+
+    def state_of(self, vhost: str) -> State | None:
+        """Return the state of a virtual host; None if there is none of that name."""
+        host = self._server.hosts.get(vhost)
+        return None if host is None else host.engine.state
+
     def ask(self, gateway: AnswerPort, command: VhostCommand) -> None:
         """Carry out a command after the ones before it; `gateway` gets the answer."""
         task = asyncio.get_running_loop().create_task(self._carry_out(gateway, command))
@@ -134,8 +147,38 @@ class VhostLifecycle:
                 host.engine.submit(ResetHost(command.key))
                 host.tick_soon()
                 return None
+            case CloseEndpoint():
+                return Answered(command.key, self._close(command), NOW)
             case DeleteVhost():
                 return Answered(command.key, await self._delete(command), NOW)
+
+    def _close(self, command: CloseEndpoint) -> dict[str, Any] | None:
+        """Close a connection, session or link; return None if there is none of that name."""
+        found = self._find(command)
+        if found is None:
+            return None
+        peer, session, link = found
+        why = "an administrator closed it"
+        forced = Error(condition=Symbol(LinkCondition.DETACH_FORCED), description=why)
+        if link is not None:
+            peer.close_link(link, forced)
+        elif session is not None:
+            peer.close_session(session, forced)
+        else:
+            condition = Symbol(ConnectionCondition.CONNECTION_FORCED)
+            self._server.sockets[peer].close(Error(condition=condition, description=why))
+        self._server.hosts[peer.vhost].tick_soon()
+        return {"name": command.name}
+
+    def _find(self, command: CloseEndpoint) -> tuple[ConnectionGateway, Any, Any] | None:
+        name, number = command.name, command.name.partition(".")[0]
+        peers = (one for one in self.peers() if one.transport is not None and str(one.transport.id) == number)
+        peer = next(peers, None)
+        if peer is None or command.noun == "connection":
+            return None if peer is None or name != number else (peer, None, None)
+        if command.noun == "session":
+            return next(((peer, session, None) for found, session in sessions_of(peer) if found == name), None)
+        return next(((peer, session, link) for found, session, link in links_of(peer) if found == name), None)
 
     async def _create(self, command: CreateVhost) -> Mapping[str, Any]:
         self._check_new(command.name)

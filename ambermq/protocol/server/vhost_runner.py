@@ -13,6 +13,7 @@ import asyncio
 import gc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, final
 
 import structlog
@@ -20,20 +21,35 @@ import structlog
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import Effect, PublishDone
 from ambermq.engine.history.background_queries import BackgroundQueries
+from ambermq.engine.history.offset_times import OffsetTimes
 from ambermq.engine.history.timestamps import iso_time
 from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.loop.schedule import FOREVER_US, FULL, LATER, NOW, SOON, SYNCED, Due
+from ambermq.engine.model.queue import Queue
 from ambermq.log.index.background_builder import IndexFault
 from ambermq.protocol.gateway.gateway import MEMORY, Gateway
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
 from ambermq.protocol.gateway.links.producer_link import QUEUE_FULL
+from ambermq.protocol.gateway.links.traffic import Traffic
+from ambermq.protocol.http.histogram import SYNC_BOUNDS_US, Histogram
+from ambermq.protocol.http.readiness import CHECKED, Readiness, readiness
 from ambermq.protocol.server.vhost_server import VhostServer, VhostSocket
 from ambermq.protocol.server_limits import ServerLimits, room_low_bytes
 
-__all__ = ["VhostRunner", "VhostServices"]
+__all__ = ["CompactionActivity", "VhostRunner", "VhostServices"]
 
 _CHANGES_PER_COLLECTION: Final = 2000
 """The changes after which the young objects are visited: 1 to 4 ms."""
+
+
+@final
+@dataclass(slots=True)
+class CompactionActivity:
+    """The compactions that the broker runs by itself."""
+
+    is_running: bool = False
+    failed: int = 0
+    """How many have failed since the start."""
 
 
 @final
@@ -47,6 +63,8 @@ class VhostServices:
     """Answers queries that would block the event loop."""
     figures: Mapping[str, Callable[[], object]] = field(default_factory=dict)
     """More figures of the management type `org.ambermq.broker`, by name."""
+    compactions: CompactionActivity = field(default_factory=CompactionActivity)
+    """The compactions that the broker runs by itself."""
 
     def close(self) -> None:
         """Wait for the queries, and close the log. Raises LogFailed."""
@@ -69,15 +87,20 @@ class VhostRunner:
         "_loop",
         "_paused",
         "_server",
+        "_snapshot_failures",
+        "_timed_end",
+        "_timed_ns",
         "_timer",
         "_timer_us",
         "_was_congested",
         "engine",
         "gateway",
         "name",
+        "offset_times",
         "schedule",
         "services",
         "step",
+        "sync_latency",
     )
 
     def __init__(
@@ -124,6 +147,16 @@ class VhostRunner:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_us = FOREVER_US
         self._paused: list[VhostSocket] = []
+        self.sync_latency = Histogram(SYNC_BOUNDS_US)
+        """The durations of syncs, from their request; one at a time is timed."""
+        self._timed_end = self._timed_ns = 0
+        """The end of the log that the timed sync makes durable, 0 without one; and when it was requested."""
+        self._snapshot_failures: tuple[int, int] = (0, 0)
+        """The automatic snapshots that failed, and the number of snapshots at that time."""
+        self.offset_times = OffsetTimes()
+        """The times at which the newest parts of the log were written."""
+        self.offset_times.note(self.engine.log.log_end, self.event_us())
+        self.gateway.age_us = self.age_us
         self.engine.log.low_bytes = room_low_bytes(server.server_limits, self.engine.log.disk_bytes)
         self._add_figures()
 
@@ -151,6 +184,56 @@ class VhostRunner:
             "segments_without_index": lambda: len(log.index_faults),
             "unsynced_bytes": lambda: log.unsynced_bytes,
         }
+        self._add_activity_figures()
+
+    def _add_activity_figures(self) -> None:
+        """Add the figures of messages, syncs, snapshots and compactions."""
+        engine, gateway, services = self.engine, self.gateway, self.services
+        snapshots, log = engine.snapshots, engine.log
+        gateway.figures |= {name: partial(getattr, gateway.traffic, name) for name in Traffic.__slots__}
+        gateway.figures |= {
+            "compaction_is_running": lambda: services.compactions.is_running,
+            "compaction_us": lambda: engine.compacted_us or None,
+            "compactions_failed": lambda: services.compactions.failed,
+            "consumers": lambda: len(gateway.consumers),
+            "health": lambda: self.readiness().word,
+            "health_reason": lambda: self.readiness().reason or None,
+            "producers": lambda: len(gateway.producers),
+            "queues": lambda: len(engine.state.queues),
+            "snapshot_bytes_expected": lambda: snapshots.expected_bytes,
+            "snapshot_bytes_written": lambda: snapshots.written_bytes,
+            "snapshot_failures": self._snapshot_failure_count,
+            "snapshot_us": lambda: max((one.created_us for one in log.manifest.snapshots), default=None),
+            "snapshots": lambda: len(log.manifest.snapshots),
+            "sync_p50_us": lambda: self.sync_latency.quantile_us(0.5),
+            "sync_p99_us": lambda: self.sync_latency.quantile_us(0.99),
+            "sync_stalled_ms": lambda: self._server.server_limits.sync_stalled_ms,
+            "sync_wait_us": self._sync_wait_us,
+        }
+
+    def readiness(self) -> Readiness:
+        """Return whether the virtual host takes durable messages."""
+        figures = self.gateway.figures
+        return readiness({name: figures[name]() for name in CHECKED if name in figures})
+
+    def event_us(self) -> int:
+        """Return the time of the events that are logged now."""
+        return self._server.clock_ns() // 1000 + self._server.epoch_us + self.engine.correction_us
+
+    def age_us(self, queue: Queue) -> int | None:
+        """Return the age of the oldest message that waits on a queue; 0 without one, None if it is not known."""
+        if not queue.available:
+            return 0
+        now_us = self.event_us()
+        oldest_us = self.offset_times.oldest_us(queue, self.engine.log.manifest.sealed, now_us)
+        return None if oldest_us is None else max(now_us - oldest_us, 0)
+
+    def _sync_wait_us(self) -> int:
+        return (self._server.clock_ns() - self._timed_ns) // 1000 if self._timed_end else 0
+
+    def _snapshot_failure_count(self) -> int:
+        count, snapshots = self._snapshot_failures
+        return count if len(self.engine.log.manifest.snapshots) <= snapshots else 0
 
     def start(self) -> None:
         """Watch the log and the queries, and set the timer for the engine's first deadline."""
@@ -243,6 +326,7 @@ class VhostRunner:
         build indexes for minutes. `now_ms` is of the monotonic clock, `now_us` the time of day.
         """
         self._check_snapshots(now_us)
+        self.offset_times.note(self.engine.log.log_end, self.event_us())
         for fault in self.engine.log.take_faults():
             structlog.get_logger().warning("disk space not freed", vhost=self.name, reason=fault)
         self._log_index_faults()
@@ -283,6 +367,9 @@ class VhostRunner:
     def _check_snapshots(self, now_us: int) -> None:
         """Schedule a tick for a due snapshot, and log the failures of automatic ones."""
         snapshots = self.engine.snapshots
+        if snapshots.faults:
+            count = len(self.engine.log.manifest.snapshots)
+            self._snapshot_failures = self._snapshot_failure_count() + len(snapshots.faults), count
         for fault in snapshots.faults:
             structlog.get_logger().warning("snapshot failed", vhost=self.name, reason=fault)
         snapshots.faults.clear()
@@ -332,6 +419,20 @@ class VhostRunner:
             except Exception as failure:  # noqa: BLE001 - a failed log or a bug: no further promise may leave
                 server.fail(failure)
                 return
+            log = self.engine.log
+            if self._timed_end:
+                if log.durable_end >= self._timed_end:
+                    # As Histogram.observe: a call for each sync would cost more than the rest.
+                    timed_us, index, latency = (server.clock_ns() - self._timed_ns) // 1000, 0, self.sync_latency
+                    for bound_us in latency.bounds_us:
+                        if timed_us <= bound_us:
+                            break
+                        index += 1
+                    latency.counts[index] += 1
+                    latency.sum_us += timed_us
+                    self._timed_end = 0
+            elif log.requested_end > log.durable_end:
+                self._timed_end, self._timed_ns = log.requested_end, server.clock_ns()
             if len(effects) > 1 and type(effects[0]) is PublishDone:
                 # A sender has its settlement before deliveries are built: it works on meanwhile.
                 if len(effects) > 2:

@@ -21,7 +21,7 @@ from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.protocol.auth.identity import ManagementScope
 from ambermq.protocol.management.compactions import COMPACTION_TYPE
 from ambermq.protocol.management.snapshots import SNAPSHOT_TYPE
-from ambermq.protocol.server.vhost_runner import VhostServices
+from ambermq.protocol.server.vhost_runner import CompactionActivity, VhostServices
 from ambermq.tools.broker.one_time_tokens import OneTimeTokens
 from ambermq.tools.client.token_option import TOKEN_OPTION
 from ambermq.tools.config.compaction_schedule import Schedule
@@ -148,15 +148,21 @@ class CompactionStarter:
         log = structlog.get_logger().bind(vhost=name, reason=reason)
         log.info("compaction started", options=" ".join(options))
         token = self._tokens.issue(ManagementScope(name, _TYPES))
+        services = self._services.get(name)
+        activity = CompactionActivity() if services is None else services.compactions
+        activity.is_running = True
         try:
             process = await self._start(name, token, options)
             error_text = await _error_text(process)
         except (OSError, ToolError) as error:
+            activity.failed += 1
             log.warning("compaction failed", error=str(error))
             return
         finally:
+            activity.is_running = False
             self._tokens.revoke(token)
         if process.returncode:
+            activity.failed += 1
             log.warning("compaction failed", exit_code=process.returncode, error=error_text[-_ERROR_CHARACTERS_MAX:])
         else:
             log.info("compaction finished")

@@ -7,21 +7,28 @@ import gc
 import logging
 import resource
 import sys
-from typing import Final
+from collections.abc import MutableMapping
+from typing import Any, Final
 
 import structlog
 
 from ambermq.log.format import checksum
 from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.output import printable
 
 __all__ = [
     "check_open_files",
     "configure_logging",
+    "escape_values",
     "freeze_heap",
     "raise_open_files",
     "tune_interpreter",
     "warn_of_slowness",
 ]
+
+_TEXT_MAX: Final = 2000
+"""The characters of one text in a log line: enough for the standard error of a child process."""
+
 
 _DESCRIPTORS_MIN: Final = 64
 """The least limit of open files: a broker without connections has about 20 open."""
@@ -31,23 +38,43 @@ _MIDDLE_COUNT: Final = 1
 _OLD_COUNT: Final = 10_000_000
 
 
-def configure_logging(level: str) -> None:
-    """Configure log lines: this level and above, one line each, on standard error, times in UTC."""
+def configure_logging(level: str, form: str = "auto") -> None:
+    """Configure log lines: this level and above, one line each, on standard error, times in UTC.
+
+    `form` is one of LOG_FORMATS. Pretty lines have colours only on a terminal, where `auto` chooses them; elsewhere
+    `auto` is pretty without colours, as a service manager's journal shows it.
+    """
+    final: Any = structlog.processors.JSONRenderer() if form == "json" else _pretty()
+    errors = [structlog.processors.dict_tracebacks] if form == "json" else []
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.dev.ConsoleRenderer(
-                colors=sys.stderr.isatty(),
-                pad_event_to=0,
-                pad_level=False,
-                exception_formatter=structlog.dev.plain_traceback,
-            ),
+            escape_values,
+            *errors,
+            final,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
+
+
+def _pretty() -> structlog.dev.ConsoleRenderer:
+    return structlog.dev.ConsoleRenderer(
+        colors=sys.stderr.isatty(),
+        pad_event_to=0,
+        pad_level=False,
+        exception_formatter=structlog.dev.plain_traceback,
+    )
+
+
+def escape_values(_logger: Any, _method: str, values: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Escape what is not printable in the texts of a line, and cut long ones: clients choose some of them."""
+    for name, value in values.items():
+        if isinstance(value, str) and (len(value) > _TEXT_MAX or not value.isprintable()):
+            values[name] = printable(value[:_TEXT_MAX]) + ("..." if len(value) > _TEXT_MAX else "")
+    return values
 
 
 def raise_open_files() -> int:

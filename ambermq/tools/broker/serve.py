@@ -14,13 +14,14 @@ import asyncio
 import os
 import pwd
 import signal
+import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event, Thread
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 import structlog
@@ -46,6 +47,7 @@ from ambermq.protocol.server.server import Server
 from ambermq.protocol.server_limits import ServerLimits
 from ambermq.tools.broker.compaction_child import CompactionStarter
 from ambermq.tools.broker.file_modes import check_owner, private_files
+from ambermq.tools.broker.http_sockets import http_place, http_sockets, http_url
 from ambermq.tools.broker.listening import (
     bound_listeners,
     in_order_of_announcement,
@@ -73,11 +75,14 @@ from ambermq.tools.broker.vhost_store import VhostStore
 from ambermq.tools.client.broker_option import data_directory
 from ambermq.tools.config.layers import Entry
 from ambermq.tools.config.resolution import Resolution, SettingsSource
-from ambermq.tools.config.settings import LOG_LEVELS, Settings
+from ambermq.tools.config.settings import LOG_FORMATS, LOG_LEVELS, Settings
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.output import print_line
 from ambermq.tools.terminal.variables import read_variable
+
+if TYPE_CHECKING:
+    from ambermq.tools.broker.http_listener import HttpListener
 
 __all__ = ["Broker", "serve"]
 
@@ -102,6 +107,8 @@ class Broker:
     """The sources of the settings, which a reload reads again."""
     origins: Mapping[str, str] = field(default_factory=dict)
     """The source of each setting that is no default."""
+    http: tuple[str, int] | None = None
+    """Interface and port of the HTTP listener; None for none."""
 
     def run(self) -> None:
         """Recover and serve until a signal or a failed log; raise LogError or ToolError if that fails."""
@@ -112,7 +119,12 @@ class Broker:
         warn_of_slowness()
         tls = load_certificates(self.addresses, self.settings.listeners)
         # Bound before the directory is touched: a port in use leaves nothing behind, not even an epoch in the log.
-        with bound_listeners(self.addresses) as listeners, _disk_errors(self.directory), private_files():
+        with (
+            bound_listeners(self.addresses) as listeners,
+            http_sockets(self.http) as http,
+            _disk_errors(self.directory),
+            private_files(),
+        ):
             check_owner(self.directory)
             users = load_users(self.directory, self.settings.server.scram_iterations)
             had_log = Path(manifest_path(self.directory)).exists()
@@ -121,14 +133,15 @@ class Broker:
             preparation.start()
             vhosts = VhostStore(self.directory, self.settings)
             try:
-                vhosts.recover()
+                with _answers_during_recovery(http, self.settings.server, vhosts):
+                    vhosts.recover()
             finally:
                 preparation.join()
             try:
                 self._configure(users)
                 freeze_heap()
                 grace_s = grace_seconds(self.directory, self.settings.retention, had_log=had_log)
-                uvloop.run(self._serve(vhosts, listeners, tls, grace_s, descriptors_max, users, is_reload_early))
+                uvloop.run(self._serve(vhosts, listeners, tls, http, grace_s, descriptors_max, users, is_reload_early))
             finally:
                 vhosts.close()
         structlog.get_logger().info("stopped", data=self.directory)
@@ -153,6 +166,7 @@ class Broker:
         vhosts: VhostStore,
         listeners: Sequence[Listener],
         tls: TlsContexts | None,
+        http: Sequence[socket.socket],
         grace_s: float,
         descriptors_max: int,
         users: Users,
@@ -196,7 +210,8 @@ class Broker:
         watch, notifier = CertificateWatch(tls), ServiceNotifier()
         reload.hooks.append(watch.request)
         reloads = asyncio.get_running_loop().create_task(watch.run())
-        url = self._announce(listeners, owner_socket, vhosts)
+        listener = await _http_listener(server, self.directory, self.settings.server, http)
+        url = self._announce(listeners, owner_socket, vhosts, http)
         notifier.ready(f"serving {url}")
         starter = CompactionStarter(self.directory, self.settings, tokens, vhosts.services, grace_s=grace_s)
         self._prepare_reload(reload, server, users, vhosts, starter)
@@ -216,8 +231,10 @@ class Broker:
         await server.stop()
         logins.close()
         notifier.close()
-        for listener in owner_socket:
-            remove_owner_socket(listener)
+        for one in owner_socket:
+            remove_owner_socket(one)
+        if listener is not None:
+            await listener.close()
         if server.failure is not None:
             raise server.failure
 
@@ -239,7 +256,7 @@ class Broker:
                 prepared[:] = await asyncio.to_thread(_configured, users.secret, after.users, iterations)
 
         def apply(before: Settings, after: Settings) -> None:
-            configure_logging(after.logging.level)
+            configure_logging(after.logging.level, after.logging.format)
             vhosts.reconfigure(after)
             starter.reconfigure(after)
             server.reconfigure(after.connection, after.server, after.engine)
@@ -271,15 +288,48 @@ class Broker:
             return []
 
     def _announce(
-        self, listeners: Sequence[Listener], owner_socket: Sequence[Listener], vhosts: VhostStore
+        self,
+        listeners: Sequence[Listener],
+        owner_socket: Sequence[Listener],
+        vhosts: VhostStore,
+        http: Sequence[socket.socket],
     ) -> ListenerAddress:
         """Publish the addresses in the lock files and on standard output; return the first one."""
         first, *others = in_order_of_announcement(listeners)
         vhosts.announce(str(first), owner_socket[0].address.path if owner_socket else "")
         listen = [str(address) for address in others]
-        structlog.get_logger().info("serving", url=str(first), listen=listen, data=self.directory, pid=os.getpid())
-        print_line(" ".join([f"ready {first} data={self.directory}", *(f"listen={one}" for one in listen)]))
+        further = {"http": http_url(http)} if http else {}
+        structlog.get_logger().info(
+            "serving", url=str(first), listen=listen, data=self.directory, pid=os.getpid(), **further
+        )
+        words = [f"ready {first} data={self.directory}", *(f"listen={one}" for one in listen)]
+        print_line(" ".join([*words, *(f"{name}={value}" for name, value in further.items())]))
         return first
+
+
+def _answers_during_recovery(
+    http: Sequence[socket.socket], limits: ServerLimits, vhosts: VhostStore
+) -> AbstractContextManager[None]:
+    """Return a context in which the HTTP listener says that the broker recovers."""
+    if not http:
+        return nullcontext()
+    # Slow imports, which a broker without the listener does not need.
+    from ambermq.tools.broker.http_listener import recovery_listener  # noqa: PLC0415
+
+    return recovery_listener(http, limits, lambda: vhosts.scanned)
+
+
+async def _http_listener(
+    server: Server, directory: str, limits: ServerLimits, http: Sequence[socket.socket]
+) -> "HttpListener | None":
+    """Start the HTTP listener, if there are sockets for it."""
+    if not http:
+        return None
+    from ambermq.tools.broker.http_listener import HttpListener  # noqa: PLC0415
+
+    listener = HttpListener(server, directory, limits)
+    await listener.start(http)
+    return listener
 
 
 def _with_memory_limit(limits: ServerLimits) -> ServerLimits:
@@ -412,6 +462,14 @@ class _LogReaders:
     metavar="TABLE.KEY=VALUE",
     help="Value of a key of the configuration, before file and environment; may be repeated.",
 )
+@click.option(
+    "--log-format",
+    type=click.Choice(LOG_FORMATS),
+    help="Log lines for people, or as JSON. Default: the key format of [logging], or auto: for people.",
+)
+@click.option(
+    "--http", metavar="HOST:PORT", help="Listener for /healthz, /readyz and /metrics. Default: the key http, or none."
+)
 def serve(
     data: str | None,
     host: str,
@@ -424,6 +482,8 @@ def serve(
     anonymous: bool | None,
     auto_create: bool | None,
     log_level: str | None,
+    log_format: str | None,
+    http: str | None,
     config: str | None,
     assignments: tuple[str, ...],
 ) -> None:
@@ -440,6 +500,10 @@ def serve(
         entries["engine.auto_create"] = Entry(auto_create, option, option)
     if log_level is not None:
         entries["logging.level"] = Entry(log_level, "--log-level", "--log-level")
+    if log_format is not None:
+        entries["logging.format"] = Entry(log_format, "--log-format", "--log-format")
+    if http is not None:
+        entries["server.http"] = Entry(http, "--http", "--http")
     for name, value in (("listen", listen), ("tls_cert", tls_cert), ("tls_key", tls_key), ("tls_ca", tls_ca)):
         if value:
             option = f"--{name.replace('_', '-')}"
@@ -451,8 +515,9 @@ def serve(
     where = found.origins.get("listeners.listen", "--listen")
     addresses = parse_listeners(listeners.listen, where) or (plain,)
     _check_users(found, addresses, load_users(directory, found.settings.server.scram_iterations), anonymous)
-    configure_logging(found.settings.logging.level)
-    Broker(directory, addresses, found.settings, anonymous, source, found.origins).run()
+    place = http_place(found.settings.server.http)
+    configure_logging(found.settings.logging.level, found.settings.logging.format)
+    Broker(directory, addresses, found.settings, anonymous, source, found.origins, place).run()
 
 
 def _check_users(found: Resolution, addresses: Sequence[ListenerAddress], users: Users, anonymous: bool | None) -> None:

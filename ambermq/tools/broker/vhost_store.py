@@ -55,6 +55,8 @@ class VhostStore:
         self._ballast: Ballast
         self.services: dict[str, VhostServices] = {}
         """The open virtual hosts by name."""
+        self.scanned = (0, 0)
+        """The bytes of a log that its recovery has read, and the bytes that it reads."""
 
     def reconfigure(self, settings: Settings) -> None:
         """Use other settings for the figures, and for the virtual hosts that are opened from now on."""
@@ -166,7 +168,7 @@ class VhostStore:
     def _open(self, name: str, path: str, mode: VhostMode = VhostMode.AUTOMATIC) -> VhostServices:
         began, now_us = time.monotonic(), _now_us()
         settings = self._settings
-        recovery = Recovery.open(self._storage, path, settings.log, now_us, progress=_Progress(name, path))
+        recovery = Recovery.open(self._storage, path, settings.log, now_us, progress=_Progress(name, path, self))
         if path != self._directory:
             # Version 0.1 had a ballast for each virtual host.
             with suppress(OSError):
@@ -187,13 +189,14 @@ class VhostStore:
         except BaseException:
             recovery.close()
             raise
+        recovery_s = time.monotonic() - began
         structlog.get_logger().info(
             "recovered",
             vhost=name,
             data=path,
             bytes=recovery.total_bytes,
             queues=len(engine.state.queues),
-            seconds=round(time.monotonic() - began, 3),
+            seconds=round(recovery_s, 3),
         )
         queries = BackgroundQueries(
             ThreadWorkers(has_kernel_sync=False),
@@ -204,6 +207,7 @@ class VhostStore:
         )
         log = engine.log
         figures: dict[str, Callable[[], object]] = {
+            "recovery_us": lambda: int(recovery_s * 1_000_000),
             "history_bytes": lambda: history_bytes(log.manifest),
             "room_bytes_min": lambda: self._settings.retention.room_min(log.disk_bytes),
         }
@@ -213,13 +217,16 @@ class VhostStore:
 class _Progress:
     """Logs the progress of a recovery periodically."""
 
-    def __init__(self, name: str, directory: str) -> None:
+    def __init__(self, name: str, directory: str, store: VhostStore | None = None) -> None:
+        self._store = store
         self._name = name
         self._directory = directory
         self._next = time.monotonic() + _PROGRESS_SECONDS
 
     def __call__(self, scanned_bytes: int, total_bytes: int) -> None:
         """Log the progress if enough time has passed since the last line."""
+        if self._store is not None:
+            self._store.scanned = scanned_bytes, total_bytes
         now = time.monotonic()
         if now >= self._next:
             self._next = now + _PROGRESS_SECONDS

@@ -23,9 +23,10 @@ from ambermq.protocol.server_limits import ServerLimits
 from ambermq.tools.config.compaction_schedule import CompactionConfig
 from ambermq.tools.config.retention_schedule import RetentionConfig
 
-__all__ = ["LOG_LEVELS", "LogLines", "Permissions", "Settings"]
+__all__ = ["LOG_FORMATS", "LOG_LEVELS", "LogLines", "Permissions", "Settings"]
 
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+LOG_FORMATS: Final = ("auto", "json", "pretty")
 
 
 def _one_of(default: str, choices: tuple[str, ...]) -> Any:
@@ -39,6 +40,8 @@ class LogLines:
 
     level: str = _one_of("info", LOG_LEVELS)
     """The lowest level of log lines: debug, info, warning or error."""
+    format: str = _one_of("auto", LOG_FORMATS)
+    """Log lines as JSON, or for people; auto: for people, in colours on a terminal."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,9 @@ import msgspec
 from ambermq.tools.terminal.errors import ToolError
 
 __all__ = [
+    "LIST_OUTPUTS",
     "OUTPUTS",
+    "list_output_option",
     "output_option",
     "print_done",
     "print_json",
@@ -32,6 +34,7 @@ __all__ = [
 ]
 
 OUTPUTS = ("table", "json")
+LIST_OUTPUTS = (*OUTPUTS, "ndjson")
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _WIDE = 1 << 16
@@ -51,6 +54,18 @@ def output_option(command: _Command) -> _Command:
         default="table",
         show_default=True,
         help="Table for people, JSON for programs.",
+    )
+    return option(command)
+
+
+def list_output_option(command: _Command) -> _Command:
+    """Add the option `--output table|json|ndjson` to a command that lists, as the parameter `output`."""
+    option = click.option(
+        "--output",
+        type=click.Choice(LIST_OUTPUTS),
+        default="table",
+        show_default=True,
+        help="Table for people, JSON or a JSON document a line for programs.",
     )
     return option(command)
 
@@ -111,6 +126,9 @@ def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], output
     """Print a listing: a table with these columns, or a JSON array of rows with every attribute."""
     if output == "json":
         print_json(list(rows), indent=True)
+    elif output == "ndjson":
+        for row in rows:
+            print_json(row)
     else:
         _print_table([[row.get(column) for column in columns] for row in rows], columns)
 

@@ -17,6 +17,7 @@ from ambermq.protocol.amqp10.message.message_recogniser import learn_message
 from ambermq.protocol.amqp10.message.publish_outline import message_id_hash, read_outline
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties, Transfer
 from ambermq.protocol.gateway.links.producer_link import ProducerLink
+from ambermq.protocol.gateway.links.traffic import Traffic
 from ambermq.protocol.server_limits import ServerLimits
 from tests.golden.clients import CLIENT_NAMES, ClientMessage, read_client
 from tests.interop.matrix.clients import CLIENTS
@@ -120,6 +121,7 @@ def transfer_of(message: ClientMessage) -> Transfer:
 
 def producing(submitted: list[Publish]) -> ProducerLink:
     """Make a producing link whose engine only notes what it is told."""
-    peer: Any = SimpleNamespace(gateway=SimpleNamespace(engine=SimpleNamespace(publish=submitted.append)))
+    engine = SimpleNamespace(publish=submitted.append)
+    peer: Any = SimpleNamespace(gateway=SimpleNamespace(engine=engine, traffic=Traffic()))
     nothing: Any = None
     return ProducerLink(peer, nothing, ServerLimits(), nothing)

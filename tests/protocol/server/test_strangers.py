@@ -118,7 +118,7 @@ def test_a_flood_of_faults_leaves_few_lines(child: ChildBroker) -> None:
 
 
 def test_a_flood_of_transactions_leaves_few_lines(child: ChildBroker) -> None:
-    """Ten lines of an address in a minute, then their number when the broker ends."""
+    """Ten lines of a kind and an address in a minute, then their number when the broker ends."""
     child.start()
     before = child.stderr_path.stat().st_size
     coordinator = Attach(name="t", handle=0, role=False, target=Coordinator(), initial_delivery_count=0)

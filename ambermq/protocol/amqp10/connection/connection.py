@@ -184,6 +184,11 @@ class Connection:
         return self.output.size
 
     @property
+    def received_ms(self) -> int:
+        """The time of the peer's last bytes, by the clock of `receive`."""
+        return self._idle.received_ms
+
+    @property
     def is_closing(self) -> bool:
         """Whether our close was sent, or the connection has ended."""
         return self.is_ended or self.state in CLOSING_STATES

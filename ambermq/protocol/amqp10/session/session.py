@@ -130,6 +130,11 @@ class Session:
         if self.is_full:
             self.is_awaited = True
 
+    @property
+    def unsettled_counts(self) -> tuple[int, int]:
+        """The deliveries without an outcome: received from the peer, and sent to it."""
+        return self.received.count, self.sent.count
+
     def links(self) -> list[Link]:
         """Return the links that are not detached at both ends; for an ended session the links that it had."""
         return self._links.all()

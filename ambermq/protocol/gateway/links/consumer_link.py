@@ -15,7 +15,7 @@ from ambermq.engine.commands import Settle
 from ambermq.engine.effects import ConsumerReady, Deliver, OutcomeApplied
 from ambermq.engine.model.entry import Entry
 from ambermq.engine.model.entry_word import pack_words
-from ambermq.engine.model.outcome import ACCEPTED, RELEASED
+from ambermq.engine.model.outcome import ACCEPTED, RELEASED, Outcome, OutcomeKind
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.events import Disposed
 from ambermq.protocol.amqp10.link.sender import Sender
@@ -50,6 +50,7 @@ class ConsumerLink:
         "_failed",
         "_granted_low",
         "backlog_count",
+        "bytes",
         "consumer",
         "granted",
         "is_closed",
@@ -57,14 +58,20 @@ class ConsumerLink:
         "is_open",
         "link",
         "message_bytes",
+        "messages",
         "peer",
         "terms",
+        "traffic",
     )
 
     def __init__(self, peer: ConsumerPeer["ConsumerLink"], link: Sender, terms: ConsumingTerms) -> None:
         self.peer = peer
         self.link = link
         self.terms = terms
+        self.traffic = peer.gateway.traffic
+        """The messages of the virtual host."""
+        self.messages = self.bytes = 0
+        """The messages that were delivered to it, and their bytes."""
         self.consumer = 0
         """The engine's id; 0 until the consumer is attached."""
         self.is_open = True
@@ -132,12 +139,21 @@ class ConsumerLink:
             return False
         payloads = effect.bodies
         # One message stands for the run. The figure rises at once, and falls slowly.
-        self.message_bytes = max(len(payloads[0]), self.message_bytes * 7 // 8)
+        size = len(payloads[0])
+        self.message_bytes = max(size, self.message_bytes * 7 // 8)
+        traffic = self.traffic
         if effect.entries is not None:
+            traffic.messages_redelivered += sum(entry is not None and entry.count > 0 for entry in effect.entries)
             payloads = [redelivered(body, entry) for body, entry in zip(payloads, effect.entries, strict=True)]
             if self._failed:
                 self._again |= self._failed.intersection(effect.words)
         link, count = self.link, len(payloads)
+        if count > 1:
+            size = sum(map(len, payloads))
+        traffic.messages_out += count
+        traffic.bytes_out += size
+        self.messages += count
+        self.bytes += size
         if not self._backlog and link.offer_run(effect.words, payloads, effect.settled):
             self.granted -= count
             if link.drain:
@@ -202,6 +218,7 @@ class ConsumerLink:
         """Return the command for the peer's outcome of a run; None if its state is not terminal."""
         if type(event.state) is Accepted:
             outcome = ACCEPTED
+            self.traffic.messages_accepted += len(event.tokens)
         else:
             if event.state is None and not event.settled:
                 return None
@@ -212,12 +229,25 @@ class ConsumerLink:
             if mapped is None:
                 return None
             outcome = mapped
+            self._count(mapped, len(event.tokens))
             if mapped.delivery_failed and len(self._failed) < _FAILED_MAX:
                 self._failed.update(event.tokens)
         if self._again:
             self._again.difference_update(event.tokens)
         reply = None if event.settled else (self, event.first_id, len(event.tokens), event.state)
         return Settle(self.consumer, pack_words(event.tokens), outcome, reply)
+
+    def _count(self, outcome: Outcome, count: int) -> None:
+        """Count the deliveries of an outcome."""
+        traffic = self.traffic
+        if outcome.kind is OutcomeKind.ACCEPTED:
+            traffic.messages_accepted += count
+        elif outcome.kind is OutcomeKind.REJECTED:
+            traffic.messages_rejected += count
+        elif outcome.delivery_failed:
+            traffic.messages_failed += count
+        else:
+            traffic.messages_released += count
 
     @staticmethod
     def answer(effect: OutcomeApplied) -> None:

@@ -12,6 +12,7 @@ from ambermq.protocol.amqp10.endpoints import SessionEndpoint
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.gateway.engine_port import EnginePort
+from ambermq.protocol.gateway.links.traffic import Traffic
 from ambermq.protocol.server_limits import ServerLimits
 
 __all__ = ["ConsumerPeer", "LinkGateway", "LinkPeer", "ProducerPeer"]
@@ -41,6 +42,10 @@ class LinkGateway(Protocol):
     @property
     def limits(self) -> ServerLimits:
         """The limits of links."""
+
+    @property
+    def traffic(self) -> Traffic:
+        """The messages that passed the links of the virtual host."""
 
 
 class LinkPeer(Protocol):

@@ -44,7 +44,7 @@ class ProducerLink:
 
     __slots__ = (
         *("_blocked", "_credit_low", "_credit_max", "_may_reject", "_recogniser", "_tags"),
-        *("is_open", "limits", "link", "peer", "producer", "terms", "unfinished"),
+        *("bytes", "is_open", "limits", "link", "messages", "peer", "producer", "terms", "traffic", "unfinished"),
     )
 
     def __init__(
@@ -54,6 +54,10 @@ class ProducerLink:
         self.link = link
         self.limits = limits
         self.terms = terms
+        self.traffic = peer.gateway.traffic
+        """The messages of the virtual host."""
+        self.messages = self.bytes = 0
+        """The messages that it has sent, and their bytes."""
         self.producer = 0
         """The engine's id; 0 until the producer is attached."""
         self.unfinished = 0
@@ -98,8 +102,13 @@ class ProducerLink:
         # A copy, since later commands are joined into it.
         bodies: list[Buffer] = [*run.payloads]
         recogniser = self._recogniser
-        size = sum(map(len, bodies))
-        self.unfinished += len(bodies)
+        size, count = sum(map(len, bodies)), len(bodies)
+        self.unfinished += count
+        traffic = self.traffic
+        traffic.messages_in += count
+        traffic.bytes_in += size
+        self.messages += count
+        self.bytes += size
         hashes = recogniser.id_hashes(bodies) if recogniser is not None and size <= self.limits.run_bytes_max else None
         if recogniser is None or hashes is None:
             self._publish_each(run)
@@ -143,6 +152,7 @@ class ProducerLink:
 
     def _reject(self, run: TransferRun, delivery_id: int, error: DecodeError) -> None:
         """Reject a malformed message. Raises its error if the run is settled, or if the source does not allow that."""
+        self.traffic.messages_refused += 1
         if run.settled or not self._may_reject:
             raise error
         state = Rejected(error=Error(condition=Symbol(error.condition), description=error.description))
@@ -166,6 +176,11 @@ class ProducerLink:
 
     def finish(self, done: PublishDone) -> None:
         """Settle a run, and top up the sender's credit."""
+        if done.kind is not OutcomeKind.ACCEPTED:
+            if done.kind is OutcomeKind.REJECTED:
+                self.traffic.messages_refused += done.count
+            else:
+                self.traffic.messages_unroutable += done.count
         if not self.is_open:
             return
         if done.is_queue_full or self._blocked is QUEUE_FULL:

@@ -27,6 +27,7 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Transfer,
 )
 from ambermq.protocol.gateway.links.consumer_link import ConsumerLink, redelivered
+from ambermq.protocol.gateway.links.traffic import Traffic
 from ambermq.protocol.server_limits import ServerLimits
 from tests.protocol.peers import FIRST_ID, Wire, cut
 from tests.protocol.watching import Watching, bodies
@@ -245,7 +246,7 @@ def _offering(credit: int, *, granted: int, takes: bool = True) -> ConsumerLink:
     """Return a link at the engine's credit `granted`, whose peer has `credit` left after what it takes."""
     session = SimpleNamespace(is_full=False, await_room=lambda: None)
     sender: Any = SimpleNamespace(credit=credit, drain=False, offer_run=lambda *_: takes, session=session)
-    peer: Any = SimpleNamespace(gateway=SimpleNamespace(limits=ServerLimits(grant_messages=100)))
+    peer: Any = SimpleNamespace(gateway=SimpleNamespace(limits=ServerLimits(grant_messages=100), traffic=Traffic()))
     terms: Any = None
     link = ConsumerLink(peer, sender, terms)
     link.granted = granted

@@ -26,6 +26,7 @@ from ambermq.protocol.amqp10.performatives.classes import (
 )
 from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.gateway.links.producer_link import ProducerLink
+from ambermq.protocol.gateway.links.traffic import Traffic
 from ambermq.protocol.server_limits import ServerLimits
 
 RUN_BYTES_MAX = 100
@@ -63,7 +64,7 @@ runs = st.lists(alike | st.lists(messages, min_size=1, max_size=4), max_size=6)
 def producing(submitted: list[Publish]) -> ProducerLink:
     """Make a producing link whose engine only notes what it is told."""
     engine = SimpleNamespace(publish=submitted.append)
-    peer: Any = SimpleNamespace(gateway=SimpleNamespace(engine=engine, is_room_low=False))
+    peer: Any = SimpleNamespace(gateway=SimpleNamespace(engine=engine, is_room_low=False, traffic=Traffic()))
     nothing: Any = None
     return ProducerLink(peer, nothing, ServerLimits(run_bytes_max=RUN_BYTES_MAX), nothing)
 
@@ -207,7 +208,7 @@ def test_credit_is_granted_when_half_of_it_is_used(
     unfinished: int, credit: int, is_room_low: bool, granted: list[int]
 ) -> None:
     """Messages without an outcome use it too. A full disk grants none."""
-    peer: Any = SimpleNamespace(gateway=SimpleNamespace(is_room_low=is_room_low))
+    peer: Any = SimpleNamespace(gateway=SimpleNamespace(is_room_low=is_room_low, traffic=Traffic()))
     link = ProducerLink(peer, settling().link, ServerLimits(credit_max=100), Any)
     grants: list[int] = []
     link.link.grant, link.link.credit = grants.append, credit  # type: ignore[method-assign]
@@ -342,7 +343,7 @@ def test_a_message_format_is_refused() -> None:
 def test_a_reason_that_comes_before_the_answer_is_told_after_it() -> None:
     """A link whose attach waits for the disk hears why it is held back, once it is attached."""
     told: list[str] = []
-    peer: Any = SimpleNamespace(gateway=SimpleNamespace(blocked="disk"))
+    peer: Any = SimpleNamespace(gateway=SimpleNamespace(blocked="disk", traffic=Traffic()))
     receiver: Any = SimpleNamespace(tell_blocked=told.append)
     terms: Any = None
     link = ProducerLink(peer, receiver, ServerLimits(), terms)

@@ -298,7 +298,7 @@ def test_a_refusal_repeats_little_of_its_request(asked: dict[str, Any]) -> None:
     told = answer.application_properties["statusDescription"]
     assert "ä" * 70 in told
     assert "ä" * 90 not in told
-    assert told.endswith(("UPDATE", "org.ambermq.config"))
+    assert told.endswith(("UPDATE", "org.ambermq.link", "org.ambermq.config"))
 
 
 def test_requests_are_small() -> None:

@@ -1,0 +1,33 @@
+"""The messages that passed the links of a virtual host since the start of the broker.
+
+Rule 1. Links count a run of messages at once. Counting makes no call for a single message.
+Rule 2. The numbers are not in the log. The counters of a queue are: they survive a restart.
+"""
+
+from typing import final
+
+__all__ = ["Traffic"]
+
+
+@final
+class Traffic:
+    """Counts of messages and of their bytes."""
+
+    __slots__ = (
+        *("bytes_in", "bytes_out", "messages_accepted", "messages_failed", "messages_in", "messages_out"),
+        *("messages_redelivered", "messages_refused", "messages_rejected", "messages_released", "messages_unroutable"),
+    )
+
+    def __init__(self) -> None:
+        self.messages_in = self.bytes_in = 0
+        """Received from producers, malformed messages included."""
+        self.messages_out = self.bytes_out = 0
+        """Sent to consumers; a message that is sent again counts again."""
+        self.messages_redelivered = 0
+        """Those of them that had failed before."""
+        self.messages_accepted = self.messages_rejected = self.messages_released = self.messages_failed = 0
+        """The outcomes of consumers; `failed` is modified with delivery-failed, `released` any other return."""
+        self.messages_refused = 0
+        """Messages of producers that the broker rejected."""
+        self.messages_unroutable = 0
+        """Messages of producers that no queue took, and that were released to them."""

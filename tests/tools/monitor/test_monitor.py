@@ -1,0 +1,139 @@
+"""The commands that watch a broker, against a real one."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.monitor.check_command import Threshold, findings, parse_threshold
+from ambermq.tools.monitor.reading import BrokerReading, rates_between
+from tests.protocol.tcp import TcpWire
+from tests.tools.conftest import Run
+
+
+def listed(run: Run, *words: str) -> list[dict[str, Any]]:
+    """Return the rows of a list."""
+    done = run(*words, "--output", "ndjson")
+    assert done.exit_code == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_connection_is_listed_shown_and_closed(on_broker: Run, broker: ChildBroker) -> None:
+    """With its session and its link, which tell whose they are; what is gone is not found."""
+    client = LinkClient.connect(BrokerUrl.parse(broker.url))
+    client.attach_receiver("watched")
+    link = next(row for row in listed(on_broker, "links", "list") if row["address"] == "watched")
+    assert (link["role"], link["queue"], link["messages"]) == ("consumer", "watched", 0)
+    number = str(link["connection"])
+    shown = json.loads(on_broker("connections", "show", number, "--output", "json").stdout)
+    assert (shown["mechanism"], shown["user"], shown["links"], shown["state"]) == ("ANONYMOUS", None, 1, "open")
+    assert shown["peer"].startswith("127.0.0.1:")
+    assert [row["name"] for row in listed(on_broker, "sessions", "list", "--connection", number)] == [link["session"]]
+    assert json.loads(on_broker("links", "show", link["name"], "--output", "json").stdout)["link"] == link["link"]
+    assert on_broker("links", "close", link["name"]).exit_code == 0
+    assert listed(on_broker, "links", "list", "--connection", number) == []
+    assert on_broker("links", "close", link["name"]).exit_code == 6
+    assert on_broker("sessions", "close", link["session"]).exit_code == 0
+    assert on_broker("connections", "close", number).exit_code == 0
+    # It is there until its client, which reads nothing, answers the close.
+    assert json.loads(on_broker("connections", "show", number, "--output", "json").stdout)["state"] == "closing"
+    client.close()
+    assert on_broker("connections", "show", "999999").exit_code == 6
+
+
+def test_a_connection_has_a_line_at_its_beginning_and_at_its_end(run: Run, tmp_path: Path) -> None:
+    """With the reason and the totals, as JSON if that is asked for; what a client chose is escaped."""
+    broker = ChildBroker(tmp_path / "data", arguments=("--log-format", "json"))
+    broker.start()
+    try:
+        assert run("send", "q", "x", "--url", broker.url).exit_code == 0
+        with TcpWire.begun(broker.url, container="a\nb\x1b[2J"):
+            pass
+    finally:
+        broker.stop()
+    lines = [json.loads(line) for line in broker.stderr_path.read_text().splitlines()]
+    opened = [line for line in lines if line["event"] == "connection opened"]
+    closed = [line for line in lines if line["event"] == "connection closed"]
+    assert [line["connection"] for line in opened] == [line["connection"] for line in closed] == [1, 2]
+    assert (closed[0]["messages_in"], closed[0]["reason"]) == (1, "the client closed it")
+    assert opened[1]["container"] == "a\\nb\\x1b[2J"
+
+
+def test_status_is_one_screen(on_broker: Run) -> None:
+    """Health first; JSON has the figures, the rates and the deepest queues."""
+    assert on_broker("send", "seen", "a").exit_code == 0
+    lines = on_broker("status", "--interval", "0.1").stdout.splitlines()
+    assert lines[0].split()[0] == "health"
+    assert all(len(line) <= 80 for line in lines)
+    told = json.loads(on_broker("status", "--interval", "0.1", "--output", "json").stdout)
+    assert told["figures"]["health"] in {"ready", "degraded"}
+    assert told["rates"]["messages_in"] == 0
+    queue = next(row for row in told["queues"] if row["name"] == "seen")
+    assert queue["oldest_age_us"] >= 0
+
+
+def test_check_judges(on_broker: Run) -> None:
+    """A warning passes unless it is strict; a critical threshold, and a queue that is missing, fail."""
+    for text in ("a", "b"):
+        assert on_broker("send", "judged", text).exit_code == 0
+    only = ("check", "--queue", "judged")
+    assert on_broker(*only, "--crit", "depth=3").exit_code == 0
+    assert on_broker(*only, "--warn", "depth=2").exit_code == 0
+    assert on_broker(*only, "--warn", "depth=2", "--strict").exit_code == 1
+    done = on_broker(*only, "--warn", "depth=1", "--crit", "depth=2", "--output", "json")
+    assert done.exit_code == 1
+    assert json.loads(done.stdout)["level"] == "critical"
+    assert on_broker("check", "--queue", "missing").exit_code == 1
+    assert on_broker("check", "--warn", "size=3").exit_code == 2
+
+
+def test_no_broker_has_an_exit_code_of_its_own(run: Run) -> None:
+    """For a probe: 4."""
+    assert run("check", "--url", "amqp://127.0.0.1:1").exit_code == 4
+
+
+def test_top_refuses_without_a_terminal(on_broker: Run) -> None:
+    """Nothing would end it."""
+    done = on_broker("top")
+    assert done.exit_code == 2
+    assert "needs a terminal" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("depth=5", ("depth", 5)), ("age=5m", ("age", 300_000_000)), ("age=2h", ("age", 7_200_000_000))],
+)
+def test_a_threshold_is_read(text: str, expected: tuple[str, int]) -> None:
+    """Ages in microseconds."""
+    assert parse_threshold("warning", text) == Threshold("warning", *expected)
+
+
+def test_a_degraded_broker_is_a_warning() -> None:
+    """And one that is not ready is critical."""
+    degraded = {"health": "degraded", "health_reason": "why"}
+    assert findings(degraded, (), (), ()) == [("warning", "degraded: why")]
+    assert findings({"health": "room"}, (), (), ()) == [("critical", "room")]
+
+
+def test_a_rate_is_of_a_second() -> None:
+    """A counter that fell, as after a restart, has the rate 0."""
+    before = BrokerReading(1.0, {"messages_in": 10, "messages_out": 5})
+    after = BrokerReading(3.0, {"messages_in": 30, "messages_out": 1})
+    rates = rates_between(before, after)
+    assert (rates["messages_in"], rates["messages_out"]) == (10, 0)
+
+
+def test_trace_context_passes_untouched(on_broker: Run, tmp_path: Path) -> None:
+    """A traceparent in the application properties arrives as it was sent."""
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    message = json.dumps({"properties": {"traceparent": parent, "tracestate": "a=b"}, "text": "x"})
+    (tmp_path / "messages").write_text(f"{message}\n")
+    assert on_broker("send", "traced", "--ndjson", "--file", tmp_path / "messages").exit_code == 0
+    done = on_broker("receive", "traced", "--count", "1", "--ndjson")
+    assert done.exit_code == 0
+    received = json.loads(done.stdout.splitlines()[0])
+    assert received["properties"] == {"traceparent": parent, "tracestate": "a=b"}
