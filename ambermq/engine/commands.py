@@ -16,7 +16,7 @@ from ambermq.engine.model.outcome import Outcome
 from ambermq.engine.model.publish_options import Unroutable
 from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import State
-from ambermq.engine.model.subscription import SubscriptionRequest
+from ambermq.engine.model.subscription import Subscription, SubscriptionRequest
 from ambermq.log.buffer import Buffer
 
 __all__ = [
@@ -69,6 +69,8 @@ class Publish(Struct):
     durable: bool = True
     settled: bool = False
     """The sender has settled the messages and needs no outcome."""
+    may_create: Callable[[str], bool] | None = None
+    """Whether a message may create the queue of this name at its address; None: any."""
 
     def join(self, other: "Publish", *, bytes_max: int) -> bool:
         """Append the next run if it is alike and both fit into `bytes_max`; return whether it did."""
@@ -101,6 +103,7 @@ class Publish(Struct):
             sum(map(len, bodies)),
             self.durable,
             self.settled,
+            self.may_create,
         )
 
 
@@ -145,6 +148,8 @@ class AttachProducer(Struct):
     is_immediate: bool = False
     dynamic: Dynamic | None = None
     """It sends to a new dynamic node; `address` is not used."""
+    may_create: bool = True
+    """Whether it may create the queue at its address."""
 
 
 @final
@@ -174,6 +179,12 @@ class AttachConsumer(Struct):
     """It receives from a new dynamic node; `address` is not used."""
     is_recalled: bool = False
     """It attaches without a source to the durable subscription of its name; `address` is not used."""
+    may_create: bool = True
+    """Whether it may create the queue at its address, or a durable subscription."""
+    user: str = ""
+    """The owner of a subscription that it makes, empty for none."""
+    authorize: Callable[[Subscription], None] | None = None
+    """Raises Refused if it may not attach to a subscription that exists."""
 
 
 @final
@@ -186,6 +197,8 @@ class DetachConsumer(Struct):
     """True: a durable subscription ends with it. False: the link may come back."""
     keeps_node: bool = False
     """True: the node that it created does not count as closed yet; EndNodes ends it later."""
+    is_uncounted: bool = False
+    """True: everything that it holds returns without a failed delivery: the broker ends the link."""
 
 
 @final
@@ -233,6 +246,8 @@ class DeleteSubscription(Struct):
     """The container of the subscription; None: not given."""
     force: bool = False
     """True: its receivers are ended. False: a subscription with receivers is refused."""
+    authorize: Callable[[Subscription], None] | None = None
+    """Raises Refused if the request may not delete the subscription that it names."""
 
 
 @final

@@ -85,6 +85,10 @@ class EngineConfig:
     """The maximum UTF-8 bytes of the name of a queue or muxer."""
     auto_create: bool = True
     """Whether an attach to an address without a queue creates the queue."""
+    temporary_nodes: bool = True
+    """Whether clients may create temporary queues and topics."""
+    durable_subscriptions: bool = True
+    """Whether clients may create durable subscriptions; those that exist stay."""
     snapshot_bytes: int = 1 << 30
     """The broker takes a snapshot when this many bytes were logged since the last one; 0: off."""
     snapshot_events: int = 4_000_000

@@ -14,6 +14,10 @@ from ambermq.tools.terminal.standard_streams import check_streams
 __all__ = ["main"]
 
 _COMMANDS: Final = {
+    "acl": (
+        "ambermq.tools.access.commands:acl",
+        "Allow, deny and explain what users may do.",
+    ),
     "attach": (
         "ambermq.tools.wiring.attachment_commands:attach",
         "Attach MEMBER, a queue or muxer:NAME, to MUXER.",

@@ -3,6 +3,7 @@
 from ambermq.engine.history.background_queries import BackgroundQueries
 from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.log.storage.worker_threads import InlineWorkers
+from ambermq.protocol.auth.rules import Accounts, RuleSet
 from ambermq.protocol.gateway.gateway import Gateway
 from ambermq.protocol.server_limits import ServerLimits
 from tests.log.lives import DIRECTORY
@@ -26,6 +27,8 @@ def gateway_of(
         past_jobs_max=limits.past_jobs_max,
         past_waiting_max=limits.past_waiting_max,
     )
-    return Gateway(
-        loop, limits, container_id="broker", queries=beside, may_read_log=lambda username: username in readers
-    )
+    gateway = Gateway(loop, limits, container_id="broker", queries=beside)
+    if readers != (None,):
+        names = frozenset(name for name in readers if name)
+        gateway.access = RuleSet((), Accounts(log_readers=names, reads_log=None in readers))
+    return gateway

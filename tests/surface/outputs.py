@@ -97,6 +97,7 @@ def run_all(place: Path) -> Found:
         _monitor(found, broker.url)
         _snapshots(on_broker, on_data, place)
         _vhosts(on_data)
+        _rules(on_data)
         _dismantle(on_broker)
         _past(on_data, broker.url, place)
     finally:
@@ -231,6 +232,16 @@ def _vhosts(on_data: Callable[..., None]) -> None:
     on_data("vhost show", "v1")
     on_data("vhost reset", "v1")
     on_data("vhost delete", "v1")
+
+
+def _rules(on_data: Callable[..., None]) -> None:
+    on_data("acl allow", "alice", "send", "orders.#")
+    on_data("acl deny", "alice", "send", "orders.x")
+    on_data("acl grant", "bob", "operator")
+    on_data("acl list")
+    on_data("acl test", "alice", "send", "orders.eu")
+    on_data("acl revoke", "bob", "operator")
+    on_data("acl remove", "deny", "alice", "send", "orders.x")
 
 
 def _dismantle(run: Callable[..., None]) -> None:

@@ -17,7 +17,7 @@ from ambermq.engine.decide.end_nodes import context_after, end_nodes
 from ambermq.engine.decide.node_names import ADVANCED_MODE, muxer_id, node_at, queue_muxer, temporary_name, topic_muxer
 from ambermq.engine.decide.release_parts import CHANGES_PER_RETURN, release_part, release_unsent
 from ambermq.engine.decide.subscribe import SubscriptionPlace, compiled, recall, subscribe
-from ambermq.engine.decide.wiring import create_queue, new_queue
+from ambermq.engine.decide.wiring import create_queue, new_queue, not_creatable
 from ambermq.engine.effects import ConsumerReady, ProducerReady, Unfinished
 from ambermq.engine.errors import Refused
 from ambermq.engine.events import (
@@ -85,13 +85,20 @@ def _target(state: State, command: AttachProducer, context: DecisionContext) -> 
     match node.kind:
         case NodeKind.QUEUE:
             muxer = queue_muxer(state, node.name)
-            events = [] if node.name in state.queue_names else create_queue(state, node.name, context)
+            events = [] if node.name in state.queue_names else _queue(state, node.name, command, context)
         case NodeKind.TOPIC:
             muxer = topic_muxer(state, node.name)
         case _:
             muxer, destination = muxer_id(state, node.name), node.destination
             _check_destination(destination or "", context)
     return _Target(muxer, destination, events, node_at(state, muxer, destination))
+
+
+def _queue(state: State, name: str, command: AttachProducer | AttachConsumer, context: DecisionContext) -> list[Event]:
+    """Return the events that create the queue of an address. Raises Refused."""
+    if not command.may_create:
+        raise not_creatable(f"queue {name!r:.80}")
+    return create_queue(state, name, context)
 
 
 def _check_destination(destination: str, context: DecisionContext) -> None:
@@ -105,6 +112,8 @@ def _dynamic_node(state: State, wanted: Dynamic, context: DecisionContext) -> _T
     """Return a new dynamic queue or topic as a target."""
     if state.mode is VhostMode.ADVANCED:
         raise Refused("amqp:not-found", f"no dynamic nodes: {ADVANCED_MODE}; declare the node")
+    if not context.config.temporary_nodes:
+        raise Refused("amqp:not-allowed", "this broker has no temporary nodes (temporary_nodes)")
     node = context.next_offset
     name = temporary_name(node)
     if wanted.is_topic:
@@ -148,7 +157,7 @@ def _place(state: State, command: AttachConsumer, context: DecisionContext) -> S
         raise Refused("amqp:not-found", f"{what}: queues attach to it")
     queue = state.queue_named(node.name)
     if queue is None:
-        events = create_queue(state, node.name, context)
+        events = _queue(state, node.name, command, context)
         return SubscriptionPlace(events[0].offset, events, [])
     if queue.id in state.subscriptions:
         why = f"queue {queue.name!r} is that of a subscription: receive from its topic"
@@ -193,6 +202,12 @@ def _detach_consumer(state: State, command: DetachConsumer, context: DecisionCon
     if rest:
         return events, [Unfinished(replace(command, unsent=rest))]
     queue = state.queues[consumer.queue]
+    # What is left after `unsent` is not a failure of the receiver either.
+    if command.is_uncounted and queue.held_by(consumer.id).count:
+        held = queue.held_by(consumer.id).head(bytes_max // WORD_BYTES)
+        return events + release_unsent(fold(state, events), consumer.id, held, context_after(context, events)), [
+            Unfinished(replace(command, unsent=b""))
+        ]
     part = release_part(fold(state, events), consumer.id, context_after(context, events))
     if part:
         return events + part, [Unfinished(replace(command, unsent=b""))]

@@ -45,6 +45,8 @@ def subscription_named(state: State, name: str, container: str | None = None) ->
 
 def _delete_subscription(state: State, command: DeleteSubscription, context: DecisionContext) -> Decision:
     queue = state.queues[subscription_named(state, command.name, command.container)]
+    if command.authorize is not None:
+        command.authorize(state.subscriptions[queue.id])
     if queue.consumers and not command.force:
         name = state.subscriptions[queue.id].name
         raise Refused("amqp:precondition-failed", f"subscription {name!r:.80} has {queue.consumers} receivers")

@@ -23,7 +23,7 @@ from ambermq.engine.address import NodeKind, parse_address
 from ambermq.engine.commands import Publish
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.node_names import message_destination, muxer_id, queue_muxer, topic_muxer
-from ambermq.engine.decide.wiring import check_creatable, create_queue
+from ambermq.engine.decide.wiring import check_creatable, create_queue, not_creatable
 from ambermq.engine.effects import AT_CLOSE, NOW, Effect, PublishDone, Unfinished
 from ambermq.engine.errors import Refused, counted
 from ambermq.engine.events import Chunked, Drawn, Event, Published
@@ -192,6 +192,10 @@ class _Each:
                     return _Verdict()
                 return _Verdict(condition=refusal.condition, description=refusal.description)
         if creates:
+            may_create = self._command.may_create
+            if may_create is not None and not may_create(destination):
+                refused = not_creatable(f"queue {destination!r:.80}")
+                return _Verdict(condition=refused.condition, description=refused.description)
             return _Verdict(creates=destination)
         try:
             route = self._context.router.route(self._state, muxer, destination, fields, self._drawn)

@@ -6,6 +6,8 @@ Rule 2. A request with the same key and another topic, selector or no-local repl
 Rule 3. A durable name is either shared or not shared. A temporary topic has no durable subscriptions.
 Rule 4. Containers with an empty id are different ones, so such a container cannot be found again. It may only have
         subscriptions of one link and global ones; durable or shared ones are refused, and no-local has no effect.
+Rule 5. A durable or shared subscription belongs to the user that made it. One without an owner, from an older log,
+        gets the first user that attaches.
 """
 
 from typing import NamedTuple
@@ -19,7 +21,7 @@ from ambermq.engine.decide.end_nodes import context_after
 from ambermq.engine.decide.node_names import subscription_name, topic_muxer
 from ambermq.engine.decide.release_parts import release_part
 from ambermq.engine.decide.teardown import Teardown
-from ambermq.engine.decide.wiring import check_room, new_queue
+from ambermq.engine.decide.wiring import check_room, new_queue, not_creatable
 from ambermq.engine.effects import ConsumerEnded, Effect
 from ambermq.engine.errors import Refused, SelectorError
 from ambermq.engine.events import Attached, ConsumerDetached, Event, MuxerDeclared, Subscribed
@@ -51,20 +53,23 @@ class SubscriptionPlace(NamedTuple):
 
 def subscribe(state: State, topic: str, command: AttachConsumer, context: DecisionContext) -> SubscriptionPlace:
     """Return the subscription that a receiver requests. Raises Refused."""
+    _check_owner(command.user, context)
     wanted = _wanted(topic, command)
     _check_container(wanted)
-    _check(state, wanted, context)
+    _check(state, wanted, command, context)
     found = None if wanted.key is None else state.subscription_queues.get(wanted.key)
     events: list[Event] = []
     effects: list[Effect] = []
     is_ended = True
     if found is not None:
-        is_same = state.subscriptions[found] == wanted
+        known = _authorized(state, found, command)
+        is_same = replace(known, owner=wanted.owner) == wanted
         if wanted.is_shared:
             _check_unused(state, found, "another topic or selector", is_fine=is_same)
         else:
             events, effects, is_ended = _stolen(state, found, context)
         if is_same:
+            events += _claim(known, found, wanted.owner, context_after(context, events)) if is_ended else []
             return SubscriptionPlace(found, events, effects, wanted, is_unfinished=not is_ended)
         if not is_ended:
             _creation(fold(state, events), wanted, context_after(context, events))
@@ -83,6 +88,7 @@ def subscribe(state: State, topic: str, command: AttachConsumer, context: Decisi
 
 def recall(state: State, command: AttachConsumer, context: DecisionContext) -> SubscriptionPlace:
     """Return the durable subscription of a receiver that gives only its name, without a source. Raises Refused."""
+    _check_owner(command.user, context)
     request = command.subscription_request
     container, name = None if request.is_global else command.container, request.name or command.link
     if container == "":
@@ -90,13 +96,31 @@ def recall(state: State, command: AttachConsumer, context: DecisionContext) -> S
     for is_shared in (False, True):
         found = state.subscription_queues.get((container, name, is_shared, False))
         if found is not None:
+            known = _authorized(state, found, command)
+            events, effects, is_ended = list[Event](), list[Effect](), True
             if is_shared:
                 _check_unused(state, found, "a receiver without a source")
-                return SubscriptionPlace(found, [], [], state.subscriptions[found])
-            events, effects, is_ended = _stolen(state, found, context)
-            return SubscriptionPlace(found, events, effects, state.subscriptions[found], is_unfinished=not is_ended)
+            else:
+                events, effects, is_ended = _stolen(state, found, context)
+            events += _claim(known, found, command.user, context_after(context, events)) if is_ended else []
+            return SubscriptionPlace(found, events, effects, known, is_unfinished=not is_ended)
     whose = "a global one" if container is None else f"one of container {container!r:.80}"
     raise Refused("amqp:not-found", f"no durable subscription {name!r:.80}, as {whose}")
+
+
+def _authorized(state: State, queue: int, command: AttachConsumer) -> Subscription:
+    """Return a subscription that exists. Raises Refused if the receiver may not attach to it."""
+    known = state.subscriptions[queue]
+    if command.authorize is not None:
+        command.authorize(known)
+    return known
+
+
+def _claim(known: Subscription, queue: int, user: str, context: DecisionContext) -> list[Event]:
+    """Return the event that gives a subscription without an owner, from before there were any, to its receiver."""
+    if known.owner or not user:
+        return []
+    return [Subscribed(context.next_offset, context.now_us, queue, replace(known, owner=user))]
 
 
 def compiled(text: str, context: DecisionContext) -> Selector | None:
@@ -112,6 +136,7 @@ def compiled(text: str, context: DecisionContext) -> Selector | None:
 
 def _wanted(topic: str, command: AttachConsumer) -> Subscription:
     request = command.subscription_request
+    has_owner = request.is_durable or request.is_shared
     return Subscription(
         topic,
         request.name or command.link,
@@ -121,6 +146,7 @@ def _wanted(topic: str, command: AttachConsumer) -> Subscription:
         command.selector if command.selector.strip() else "",
         # A global subscription belongs to no container.
         request.is_no_local and not request.is_global and command.container != "",
+        command.user if has_owner else "",
     )
 
 
@@ -131,7 +157,23 @@ def _check_container(wanted: Subscription) -> None:
         raise Refused("amqp:invalid-field", f"{what}: open with a container-id, or request a global one")
 
 
-def _check(state: State, wanted: Subscription, context: DecisionContext) -> None:
+def _check_owner(user: str, context: DecisionContext) -> None:
+    """Raise Refused for a user whose name is too long for a record."""
+    size, size_max = len(user.encode(errors="surrogatepass")), context.config.name_bytes_max
+    if size > size_max:
+        raise Refused("amqp:invalid-field", f"the user's name has {size} bytes, at most {size_max} (name_bytes_max)")
+
+
+def _check_durable(wanted: Subscription, command: AttachConsumer, context: DecisionContext) -> None:
+    """Raise Refused if the broker has no durable subscriptions, or if the user may not create one."""
+    name = f"durable subscription {wanted.name!r:.80}"
+    if not context.config.durable_subscriptions:
+        raise Refused("amqp:not-allowed", f"no {name}, and this broker creates none (durable_subscriptions)")
+    if not command.may_create:
+        raise not_creatable(name)
+
+
+def _check(state: State, wanted: Subscription, command: AttachConsumer, context: DecisionContext) -> None:
     """Raise Refused if no message can reach the subscription, or if it exists as another kind."""
     muxer = state.muxers[topic_muxer(state, wanted.topic)]
     if muxer.name == TOPIC_MUXER:
@@ -139,6 +181,8 @@ def _check(state: State, wanted: Subscription, context: DecisionContext) -> None
     elif not wanted.is_volatile:
         raise Refused("amqp:not-allowed", f"topic {wanted.topic!r} is temporary: it has no durable subscriptions")
     found = None if wanted.key is None else state.subscription_queues.get(wanted.key)
+    if found is None and not wanted.is_volatile:
+        _check_durable(wanted, command, context)
     if found is None or state.subscriptions[found].selector != wanted.selector:
         # One that exists was accepted before, perhaps under other limits.
         compiled(wanted.selector, context)

@@ -42,6 +42,7 @@ __all__ = [
     "existing_queue",
     "member_id",
     "new_queue",
+    "not_creatable",
     "predeclared",
 ]
 
@@ -100,6 +101,11 @@ def check_creatable(state: State, name: str, context: DecisionContext) -> None:
         raise Refused("amqp:not-found", f"no queue {name!r:.80}: {ADVANCED_MODE}; declare it")
     if not context.config.auto_create:
         raise Refused("amqp:not-found", f"no queue {name!r}; addresses are not created on this broker (auto_create)")
+
+
+def not_creatable(what: str) -> Refused:
+    """Return the refusal of a user that may not create something; it names the missing action."""
+    return Refused("amqp:unauthorized-access", f"no {what}, and no rule allows the user to create it")
 
 
 def existing_queue(state: State, address: str, config: EngineConfig) -> Queue:

@@ -98,6 +98,7 @@ def _subscribed_facts(event: Subscribed) -> Facts:
     facts |= {"shared": one.is_shared, "durable": not one.is_volatile}
     facts |= {"container": one.container} if one.container is not None else {}
     facts |= {"selector": one.selector} if one.selector else {}
+    facts |= {"owner": one.owner} if one.owner else {}
     return facts | {"no_local": one.is_no_local}
 
 
@@ -162,7 +163,7 @@ TYPES: Final = (
         facts=_subscribed_facts,
         facts_text=(
             "`queue` `queue_id` `topic` `subscription` `shared` `durable` `no_local`; "
-            "`container` `selector` if there are any"
+            "`container` `selector` `owner` if there are any"
         ),
         line=(
             "{queue_id:queue} subscribes ",

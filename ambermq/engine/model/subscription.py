@@ -46,6 +46,8 @@ class Subscription(Struct, frozen=True, omit_defaults=True):
     """It ends with its last link."""
     selector: str = ""
     is_no_local: bool = False
+    owner: str = ""
+    """The user that made it, the only one that receives from it; empty: the first user that attaches gets it."""
 
     @property
     def key(self) -> Key | None:

@@ -34,7 +34,8 @@ def largest_record(
     `outcome_bytes_max`   the JSON of an outcome
     """
     templates = config.templates.ordered
-    names = config.name_bytes_max + config.argument_bytes_max + link_bytes_max + max(map(_name_bytes, templates))
+    # A subscription has the name of its topic and that of its owner.
+    names = 2 * config.name_bytes_max + config.argument_bytes_max + link_bytes_max + max(map(_name_bytes, templates))
     arguments = max(request_bytes_max, *map(_argument_bytes, templates))
     deliveries = max(deliveries_max, config.dispatch_messages_max, RUN_WORDS_MAX)
     bounds = {

@@ -34,6 +34,15 @@ class Access(Protocol):
     def decide(self, identity: Identity, vhost: str, action: Action, address: str) -> Decision:
         """Return the decision for one address, normalised or not."""
 
+    def decide_all(self, identity: Identity, vhost: str, action: Action, pattern: str) -> Decision:
+        """Return the decision for every address of a pattern, such as the topic of a subscription."""
+
+    def sees(self, identity: Identity, vhost: str, address: str) -> bool:
+        """Return whether QUERY and READ show an address, which may be a pattern: any action on it is allowed."""
+
+    def sees_all(self, identity: Identity, vhost: str) -> bool:
+        """Return whether QUERY and READ show every address."""
+
     def can_use(self, identity: Identity, vhost: str) -> Decision:
         """Return whether an identity may open a connection to a virtual host."""
 
@@ -44,6 +53,15 @@ class _Everything:
     def decide(self, identity: Identity, vhost: str, action: Action, address: str) -> Decision:
         del identity, vhost, action, address
         return Decision(is_allowed=True, reason="this broker has no users")
+
+    def decide_all(self, identity: Identity, vhost: str, action: Action, pattern: str) -> Decision:
+        return self.decide(identity, vhost, action, pattern)
+
+    def sees(self, identity: Identity, vhost: str, address: str) -> bool:
+        return self.decide(identity, vhost, Action.MANAGE, address).is_allowed
+
+    def sees_all(self, identity: Identity, vhost: str) -> bool:
+        return self.sees(identity, vhost, "")
 
     def can_use(self, identity: Identity, vhost: str) -> Decision:
         del identity, vhost

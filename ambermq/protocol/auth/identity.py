@@ -28,5 +28,7 @@ class Identity:
     """The user; None for an anonymous client, and for a child process of the broker."""
     scope: ManagementScope | None = None
     """The scope; None for a connection that only the settings restrict."""
+    is_remote: bool = False
+    """Whether it is a client of another machine that needs no user name."""
     is_local: bool = False
     """Whether it is the user `local`: a process of the broker's own user id or of root, over the unix socket."""

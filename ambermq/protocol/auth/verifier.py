@@ -12,6 +12,8 @@ import hmac
 from dataclasses import dataclass, field
 from typing import Final
 
+from ambermq.protocol.auth.rules import ROLE_PREFIX
+
 __all__ = [
     "ITERATIONS_MAX",
     "ITERATIONS_MIN",
@@ -136,6 +138,8 @@ def checked_name(name: str) -> str:
     """Return the name of a new user. Raises BadCredential if no user can have it."""
     if name in _RESERVED:
         raise BadCredential(f"the name {name!r} is reserved: the broker gives it to peers by itself")
+    if name.startswith(ROLE_PREFIX):
+        raise BadCredential(f"the name {name[:80]!r} is reserved: rules for a role begin with {ROLE_PREFIX}")
     found = _saslprep(name, "the name")
     if found != name or not name or name.strip() != name:
         raise BadCredential(f"the name {name[:80]!r} is not as SASLprep writes it: {found[:80]!r}")

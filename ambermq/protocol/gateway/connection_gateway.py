@@ -5,10 +5,12 @@ Rule 2. What concerns the attached links as a whole, and their end, is in connec
 """
 
 from collections.abc import Callable
-from typing import assert_never, final
+from functools import partial
+from typing import Final, assert_never, final
 
 from ambermq.engine.commands import AttachConsumer, AttachProducer, DetachProducer
 from ambermq.engine.effects import Answered, ConsumerReady, ProducerReady, RefusedCommand
+from ambermq.engine.errors import Refused
 from ambermq.engine.model.state import State
 from ambermq.protocol.amqp10.connection.connection import Connection
 from ambermq.protocol.amqp10.endpoints import LinkEndpoint, SessionEndpoint
@@ -30,6 +32,7 @@ from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import Attach, Coordinator, Error
 from ambermq.protocol.amqp10.spec import AmqpCondition, LinkCondition
 from ambermq.protocol.amqp10.types.values import Symbol
+from ambermq.protocol.auth.access import Action
 from ambermq.protocol.auth.exchange import Answer, Authenticator, Challenge, Exchange, Failure, Success
 from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.auth.peer import LOCAL_PEER, Peer
@@ -41,14 +44,26 @@ from ambermq.protocol.gateway.internal_publisher import InternalPublisher
 from ambermq.protocol.gateway.links.attach_terms import Refusal, consuming_terms, producing_terms
 from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.links.detached_nodes import DetachedNodes
+from ambermq.protocol.gateway.links.link_authority import (
+    authorizer,
+    check,
+    check_consumer,
+    check_producer,
+    is_allowed,
+    owner_of,
+)
 from ambermq.protocol.gateway.links.producer_link import ProducerLink
+from ambermq.protocol.gateway.links.relay_guard import RelayGuard, relay_guard
 from ambermq.protocol.gateway.nodes import management_node as management
-from ambermq.protocol.gateway.opening import OFFERED, check_idle_timeout, check_vhost, open_properties
+from ambermq.protocol.gateway.opening import OFFERED, check_idle_timeout, check_rules, check_vhost, open_properties
 from ambermq.protocol.gateway.sources.queue_browser import QueueBrowser
 from ambermq.protocol.gateway.sources.source import Source
 from ambermq.protocol.management.peers.ports import LinkRow, TransportPort
 
 __all__ = ["ConnectionGateway"]
+
+_CONNECTIONS: Final = "$connections"
+"""The affairs of connections: the rule for it lets a user take the links of others."""
 
 
 @final
@@ -243,10 +258,11 @@ class ConnectionGateway:
         """Publish a message of the broker to an address, which its `to` names; return whether the address is ours."""
         is_path = address.startswith(("/queues/", "/topics/", "/muxers/"))
         is_known = is_path or address in self.gateway.engine.state.queue_names
-        if not is_known or self.identity.scope is not None:
+        if not is_known or self.identity.scope is not None or not is_allowed(self, Action.SEND, address):
             return False
         if self._publisher is None:
-            self._publisher = InternalPublisher(self, management.ADDRESS)
+            guard = RelayGuard(self, "")
+            self._publisher = InternalPublisher(self, management.ADDRESS, guard.may_create)
         self._publisher.post(message)
         return True
 
@@ -259,6 +275,8 @@ class ConnectionGateway:
             self.gateway.engine.submit(DetachProducer(ready.producer))
             return
         producer_link.producer = ready.producer
+        if ready.address:
+            self.gateway.owners.add(ready.address, self.identity.username, self.gateway.engine.state)
         self.gateway.producers[ready.producer] = producer_link
         producer_link.accept(ready)
         producer_link.top_up()
@@ -270,9 +288,47 @@ class ConnectionGateway:
             self._links.detach_consumer(ready.consumer, is_closed=consumer_link.is_closed)
             return
         consumer_link.consumer = ready.consumer
+        if ready.address:
+            self.gateway.owners.add(ready.address, self.identity.username, self.gateway.engine.state)
         consumer_link.message_bytes = message_bytes(self.gateway.engine.state, ready.consumer)
         consumer_link.accept(ready)
         consumer_link.top_up()
+
+    def check_access(self) -> None:
+        """End the links that the rules do not allow any more, or the connection."""
+        refusal = check_rules(self.gateway.access, self.identity, self.gateway.vhost) if self._is_counted else None
+        if refusal is not None:
+            self.lost()
+            self.connection.close(refusal)
+            return
+        for link, producer_link in list(self._links.producers.items()):
+            self._check_link(link, partial(check_producer, self, producer_link.terms))
+            if producer_link.terms.dynamic is None:
+                producer_link.guard = relay_guard(self, producer_link.terms.address)
+        for link, consumer_link in list(self._links.consumers.items()):
+            self._check_link(link, partial(self._check_consumer, consumer_link))
+        for link, source in list(self._links.sources.items()):
+            self._check_link(link, partial(check_consumer, self, source.terms))
+
+    def _check_consumer(self, consumer_link: ConsumerLink) -> None:
+        """Raise Refusal if the rules do not allow a receiving link any more."""
+        check_consumer(self, consumer_link.terms)
+        state = self.gateway.engine.state
+        known = state.consumers.get(consumer_link.consumer)
+        subscription = None if known is None else state.subscriptions.get(known.queue)
+        if subscription is not None and consumer_link.terms.is_recalled:
+            try:
+                authorizer(self, is_recalled=True)(subscription)
+            except Refused as refused:
+                raise Refusal(refused.condition, refused.description) from refused
+
+    def _check_link(self, link: LinkEndpoint, check_terms: Callable[[], object]) -> None:
+        """End a link if the check of its terms raises Refusal."""
+        try:
+            check_terms()
+        except Refusal as refusal:
+            self._links.end_unauthorized(link)
+            self._end(link, Error(condition=Symbol(refusal.condition), description=refusal.description))
 
     def stolen(self, link: LinkEndpoint) -> None:
         """End a link that another connection has attached."""
@@ -354,6 +410,7 @@ class ConnectionGateway:
             self._move(self.gateway.vhosts.gateway_of(event.open.hostname))
         remote = event.open
         refusal = check_vhost(self.identity, self.gateway.vhost)
+        refusal = refusal or check_rules(self.gateway.access, self.identity, self.gateway.vhost)
         refusal = refusal or check_idle_timeout(remote, self.connection.limits.idle_timeout_ms_min)
         if refusal is None:
             if closes_existing(remote):
@@ -396,8 +453,8 @@ class ConnectionGateway:
 
     def _attached(self, event: LinkAttached) -> None:
         link = event.link
-        self._steal(link)
         try:
+            self._steal(link)
             self.gateway.links.check(link)
             if isinstance(link, Receiver):
                 self._attach_producer(link)
@@ -407,9 +464,11 @@ class ConnectionGateway:
             self._refuse(link, refusal)
 
     def _steal(self, link: LinkEndpoint) -> None:
-        """End the link of another connection that has the name of this one."""
+        """End the link of another connection that has the name of this one. Raises Refusal for another user's link."""
         known = self.gateway.links.find(self.container, link)
         if known is not None and known[0] is not self and self.identity.scope is None:
+            if known[0].identity.username != self.identity.username:
+                check(self, Action.MANAGE, _CONNECTIONS)
             known[0].stolen(known[1])
 
     def _attach_producer(self, link: Receiver) -> None:
@@ -421,7 +480,9 @@ class ConnectionGateway:
             link.session.resume()
             return
         terms = self._detached_nodes.producing_terms(link, terms)
+        may_create = check_producer(self, terms)
         producer_link = ProducerLink(self, link, self.gateway.limits, terms)
+        producer_link.guard = None if terms.dynamic is not None else relay_guard(self, terms.address)
         self._links.producers[link] = producer_link
         self.gateway.links.add(self, link)
         self.gateway.lost_links.submit(
@@ -433,6 +494,7 @@ class ConnectionGateway:
                 terms.unroutable,
                 terms.is_immediate,
                 terms.dynamic,
+                may_create,
             )
         )
 
@@ -457,11 +519,13 @@ class ConnectionGateway:
         self._check_address(terms.address)
         if self._nodes.attach_replies(link, terms.address):
             return
+        if not terms.is_copy:
+            terms = self._detached_nodes.consuming_terms(link, terms)
+        may_create = check_consumer(self, terms)
         if terms.is_copy:
             self._links.sources[link] = self.gateway.sources.attach(self, link, terms)
             self.gateway.links.add(self, link)
             return
-        terms = self._detached_nodes.consuming_terms(link, terms)
         consumer_link = ConsumerLink(self, link, terms)
         self._links.consumers[link] = consumer_link
         self.gateway.links.add(self, link)
@@ -476,6 +540,9 @@ class ConnectionGateway:
                 terms.subscription_request,
                 terms.dynamic,
                 terms.is_recalled,
+                may_create,
+                owner_of(self),
+                authorizer(self, is_recalled=terms.is_recalled),
             )
         )
 

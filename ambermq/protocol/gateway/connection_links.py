@@ -66,6 +66,16 @@ class ConnectionLinks:
         """Return the memory of the deliveries in backlogs."""
         return sum(consumer_link.backlog_bytes for consumer_link in self.consumers.values())
 
+    def end_unauthorized(self, link: LinkEndpoint) -> None:
+        """Detach a link that the rules do not allow any more; what it holds returns without a failed delivery."""
+        consumer_link = self.consumers.get(link)
+        if consumer_link is None or not consumer_link.consumer:
+            self.forget(link)
+            return
+        self.gateway.consumers.pop(consumer_link.consumer, None)
+        self.gateway.engine.submit(DetachConsumer(consumer_link.consumer, consumer_link.unsent(), is_uncounted=True))
+        self.remove(link)
+
     def remove(self, link: LinkEndpoint) -> None:
         """Remove a link that the engine has detached or refused."""
         self.gateway.links.remove(link)

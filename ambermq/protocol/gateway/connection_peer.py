@@ -29,5 +29,8 @@ class ConnectionPeer(ConsumerPeer[ConsumerLink], ProducerPeer[ProducerLink], Pee
     def tell_blocked(self, reason: str) -> None:
         """Report to the producers of this connection why they are held back; an empty reason says that this is over."""
 
+    def check_access(self) -> None:
+        """End the links that the rules do not allow any more, or the connection."""
+
     def stolen(self, link: LinkEndpoint) -> None:
         """End a link that another connection has attached anew."""

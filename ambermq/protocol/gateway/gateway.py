@@ -31,6 +31,7 @@ from ambermq.engine.model.state import State
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.amqp10.spec import AmqpCondition
 from ambermq.protocol.amqp10.types.values import Symbol
+from ambermq.protocol.auth.access import EVERYTHING, Access
 from ambermq.protocol.gateway.connection_peer import ConnectionPeer
 from ambermq.protocol.gateway.container_ids import ContainerIds
 from ambermq.protocol.gateway.engine_port import EnginePort
@@ -38,10 +39,12 @@ from ambermq.protocol.gateway.link_names import LinkNames
 from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
 from ambermq.protocol.gateway.links.producer_link import ProducerLink
+from ambermq.protocol.gateway.links.temporary_owners import TemporaryOwners
 from ambermq.protocol.gateway.links.traffic import Traffic
 from ambermq.protocol.gateway.lost_links import LostLinks
 from ambermq.protocol.gateway.sources.source_scheduler import SourceScheduler
 from ambermq.protocol.gateway.user_connections import UserConnections
+from ambermq.protocol.management.access.rules import RulePort
 from ambermq.protocol.management.access.users import UserPort
 from ambermq.protocol.management.administration.configuration import ConfigPort
 from ambermq.protocol.management.peers.ports import PeerPort
@@ -79,7 +82,7 @@ class Gateway:
         *,
         container_id: str,
         queries: BackgroundQueries,
-        may_read_log: Callable[[str | None], bool],
+        access: Access = EVERYTHING,
         vhost: str = "default",
         vhosts: VhostGateways | None = None,
         users: UserConnections | None = None,
@@ -89,8 +92,12 @@ class Gateway:
         self.container_id = container_id
         self.queries = queries
         """Answers queries that would block the event loop."""
-        self.may_read_log = may_read_log
-        """A user's name, None for an anonymous user -> whether the user may read `/log`."""
+        self.access = access
+        """The rules; `set_access` changes them."""
+        self.owners = TemporaryOwners()
+        """The users of the temporary nodes."""
+        self.rules: RulePort | None = None
+        """The part of the broker that changes rules; None without one."""
         self.vhost = vhost
         """The name of the virtual host."""
         self.vhosts = vhosts
@@ -200,6 +207,16 @@ class Gateway:
                 self._producers_ended(effect)
             case CommandFailed():
                 self._command_failed(effect)
+
+    def set_access(self, access: Access) -> None:
+        """Change the rules, and end the links and connections that they do not allow any more."""
+        self.access = access
+        for peer in list(self.peers):
+            try:
+                peer.check_access()
+            except Exception as mistake:  # noqa: BLE001 - the other connections are checked in any case
+                self.blame(peer, mistake)
+            self.touched[peer] = None
 
     def set_room_low(self, *, is_low: bool) -> None:
         """Close all sessions to transfers, or open them again."""

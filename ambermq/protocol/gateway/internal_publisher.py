@@ -5,6 +5,7 @@ Rule 1. It is a producer of the engine without a link. The first answer attaches
 Rule 2. Outcomes are ignored: an answer that reaches no queue is lost.
 """
 
+from collections.abc import Callable
 from typing import Final, final
 
 from ambermq.engine.commands import AttachProducer, DetachProducer, Publish
@@ -22,10 +23,14 @@ _BACKLOG_MAX: Final = 1000
 class InternalPublisher:
     """The producer of one connection's answers."""
 
-    __slots__ = ("_backlog", "_producer", "is_open", "peer")
+    __slots__ = ("_backlog", "_may_create", "_producer", "is_open", "peer")
 
-    def __init__(self, peer: LinkPeer, link: str) -> None:
-        """Attach the producer; `link` is the name of its link in the history."""
+    def __init__(self, peer: LinkPeer, link: str, may_create: Callable[[str], bool]) -> None:
+        """Attach the producer; `link` is the name of its link in the history.
+
+        `may_create` is a function of a queue's name to whether an answer may create the queue.
+        """
+        self._may_create = may_create
         self.peer = peer
         self.is_open = True
         self._producer = 0
@@ -35,7 +40,9 @@ class InternalPublisher:
     def post(self, body: Buffer) -> None:
         """Send a message to the address in its `to`. Until the producer is attached, 1,000 messages wait."""
         if self._producer:
-            self.peer.gateway.engine.submit(Publish(self, self._producer, 0, [body], [0], len(body), durable=False))
+            publish = Publish(self, self._producer, 0, [body], [0], len(body), durable=False)
+            publish.may_create = self._may_create
+            self.peer.gateway.engine.submit(publish)
         elif len(self._backlog) < _BACKLOG_MAX:
             self._backlog.append(body)
 

@@ -8,10 +8,11 @@ from typing import Any, Final
 from ambermq.protocol.amqp10.performatives.classes import Error, Open
 from ambermq.protocol.amqp10.spec import AmqpCondition
 from ambermq.protocol.amqp10.types.values import Symbol
+from ambermq.protocol.auth.access import Access
 from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.gateway.container_ids import DETECTION, SOLE_CONNECTION
 
-__all__ = ["OFFERED", "PRODUCT", "check_idle_timeout", "check_vhost", "open_properties"]
+__all__ = ["OFFERED", "PRODUCT", "check_idle_timeout", "check_rules", "check_vhost", "open_properties"]
 
 PRODUCT: Final = {Symbol("product"): "AmberMQ", Symbol("topic-prefix"): "/topics/"}
 """The properties of our open. Qpid JMS writes topics with the prefix where no capability declares them."""
@@ -31,6 +32,15 @@ def check_vhost(identity: Identity, vhost: str) -> Error | None:
     if scope is None or scope.vhost == vhost:
         return None
     why = f"this connection is bound to the virtual host {scope.vhost!r}, not to {vhost!r}"
+    return Error(condition=Symbol(AmqpCondition.UNAUTHORIZED_ACCESS), description=why)
+
+
+def check_rules(access: Access, identity: Identity, vhost: str) -> Error | None:
+    """Return why the rules do not allow a connection to a virtual host; None if they do."""
+    if access.can_use(identity, vhost).is_allowed:
+        return None
+    user = "an anonymous client" if identity.username is None else f"user {identity.username!r:.80}"
+    why = f"no rule allows {user} anything on the virtual host {vhost!r}"
     return Error(condition=Symbol(AmqpCondition.UNAUTHORIZED_ACCESS), description=why)
 
 

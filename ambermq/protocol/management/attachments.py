@@ -26,7 +26,7 @@ from ambermq.engine.model.muxer import Muxer
 from ambermq.engine.model.state import State
 from ambermq.protocol.management.paging import page_of, query_window
 from ambermq.protocol.management.request_fields import refuse_unknown
-from ambermq.protocol.management.sorted_ids import SortedIds
+from ambermq.protocol.management.sorted_ids import Orders
 
 __all__ = [
     "ATTACHMENT_ATTRIBUTES",
@@ -157,12 +157,12 @@ def _query(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any],
     name = properties.get("muxer")
     if name is not None and not isinstance(name, str):
         raise Refused("amqp:invalid-field", f"'muxer' must be the name of a muxer, found {name!r:.80}")
-    orders = request.peer.gateway.orders
+    orders: Orders = request.orders
     return Inspect(request, partial(_page, orders, name, *query_window(properties, body, _NOUN, results_max)))
 
 
 def _page(
-    orders: SortedIds, name: str | None, offset: int, count: int, names: tuple[str, ...], state: State
+    orders: Orders, name: str | None, offset: int, count: int, names: tuple[str, ...], state: State
 ) -> dict[str, Any] | None:
     if name is None:
         total, places = orders.attachment_count(state), orders.places(state, offset)
@@ -170,7 +170,8 @@ def _page(
         muxer = state.muxer_named(name)
         if muxer is None:
             return None
-        total, places = len(muxer.attachments), iter([(muxer, orders.attachments(muxer)[offset:])])
+        ids = orders.attachments(state, muxer)
+        total, places = len(ids), iter([(muxer, ids[offset:])])
     return page_of(_rows(state, places, count), total, names, ATTACHMENT_ATTRIBUTES)
 
 

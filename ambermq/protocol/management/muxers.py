@@ -16,7 +16,7 @@ from ambermq.protocol.management.request_fields import (
     refuse_read_only,
     refuse_unknown,
 )
-from ambermq.protocol.management.sorted_ids import SortedIds
+from ambermq.protocol.management.sorted_ids import Orders
 
 __all__ = ["MUXER_ATTRIBUTES", "MUXER_OPERATIONS", "MUXER_TYPE", "muxer_attributes"]
 
@@ -121,11 +121,11 @@ def _delete(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any
 
 
 def _query(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any], results_max: int) -> Command:
-    orders = request.peer.gateway.orders
+    orders: Orders = request.orders
     return Inspect(request, partial(_page, orders, *query_window(properties, body, _NOUN, results_max)))
 
 
-def _page(orders: SortedIds, offset: int, count: int, names: tuple[str, ...], state: State) -> dict[str, Any]:
+def _page(orders: Orders, offset: int, count: int, names: tuple[str, ...], state: State) -> dict[str, Any]:
     ids = orders.muxers(state)
     rows = (muxer_attributes(state, state.muxers[one]) for one in ids[offset : offset + count])
     return page_of(rows, len(ids), names, MUXER_ATTRIBUTES)

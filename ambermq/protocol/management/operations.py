@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from ambermq.engine.commands import Command
 from ambermq.engine.errors import Refused
+from ambermq.protocol.management.access.rules import RULE_ATTRIBUTES, RULE_OPERATIONS, RULE_TYPE, RuleCommand
 from ambermq.protocol.management.access.users import USER_ATTRIBUTES, USER_OPERATIONS, USER_TYPE, UserCommand
 from ambermq.protocol.management.administration.configuration import (
     CONFIG_ATTRIBUTES,
@@ -44,7 +45,7 @@ from ambermq.protocol.management.vhosts import VHOST_ATTRIBUTES, VHOST_OPERATION
 __all__ = ["KINDS", "NODE_TYPE", "Operation", "describe", "noun_of", "operation_of"]
 
 Operation = Callable[
-    [Any, Mapping[str, Any], Mapping[str, Any], int], Command | ConfigCommand | UserCommand | VhostCommand
+    [Any, Mapping[str, Any], Mapping[str, Any], int], Command | ConfigCommand | UserCommand | RuleCommand | VhostCommand
 ]
 """Request, application properties, body, and the most rows of a page -> the command of the request."""
 
@@ -91,6 +92,9 @@ KINDS: Final[Mapping[str, _Kind]] = {
         "a virtual host keeps its mode: create another one with the same wiring",
     ),
     USER_TYPE: _Kind(USER_ATTRIBUTES, USER_OPERATIONS),
+    RULE_TYPE: _Kind(
+        RULE_ATTRIBUTES, RULE_OPERATIONS, "a rule never changes: create another one, then delete this one"
+    ),
     BROKER_TYPE: _Kind(
         BROKER_ATTRIBUTES,
         BROKER_OPERATIONS,

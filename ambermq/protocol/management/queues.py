@@ -26,7 +26,7 @@ from ambermq.protocol.management.request_fields import (
     refuse_read_only,
     refuse_unknown,
 )
-from ambermq.protocol.management.sorted_ids import SortedIds
+from ambermq.protocol.management.sorted_ids import Orders
 
 __all__ = ["QUEUE_ATTRIBUTES", "QUEUE_OPERATIONS", "QUEUE_TYPE", "queue_attributes"]
 
@@ -145,12 +145,12 @@ def _purge(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any]
 
 
 def _query(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any], results_max: int) -> Command:
-    gateway = request.peer.gateway
+    orders: Orders = request.orders
     window = query_window(properties, body, _NOUN, results_max)
-    return Inspect(request, lambda state: _page(gateway.orders, gateway.age_us, window, state))
+    return Inspect(request, partial(_page, orders, request.peer.gateway.age_us, window))
 
 
-def _page(orders: SortedIds, age_us: Callable[[Queue], int | None], window: Window, state: State) -> dict[str, Any]:
+def _page(orders: Orders, age_us: Callable[[Queue], int | None], window: Window, state: State) -> dict[str, Any]:
     offset, count, names = window
     # The order is by id, which never changes: so a client that reads page by page gets each queue once.
     ids = orders.queues(state)

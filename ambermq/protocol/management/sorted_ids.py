@@ -9,16 +9,17 @@ Rule 3. Work on a large map has a limit of time in each tick. If it is over, a c
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, final
 
+from ambermq.engine.address import muxer_address, queue_address, topic_address
 from ambermq.engine.model.muxer import Muxer
 from ambermq.engine.model.state import State
-from ambermq.engine.time_budget import TimeBudget
+from ambermq.engine.time_budget import MatchUnfinished, TimeBudget
 from ambermq.snapshot.persistent_map import PersistentMap
 
-__all__ = ["SortedIds"]
+__all__ = ["Orders", "SortedIds", "VisibleIds"]
 
 _RUN: Final = 2048
 """The ids that are read or sorted between two checks of the time; a smaller map is sorted at once."""
@@ -140,7 +141,7 @@ class SortedIds:
         """Return the ids of all muxers."""
         return self._muxers.of(state.muxers, state.muxers, self._budget)
 
-    def attachments(self, muxer: Muxer) -> Sequence[int]:
+    def attachments(self, _state: State, muxer: Muxer) -> Sequence[int]:
         """Return the ids of a muxer's attachments."""
         table = muxer.attachments
         if len(table) <= _RUN:
@@ -162,9 +163,100 @@ class SortedIds:
         muxers, ends = self.muxers(state), self._ends_of(state)
         while (place := bisect_right(ends, offset)) < len(muxers):
             muxer = state.muxers[muxers[place]]
-            ids = self.attachments(muxer)
+            ids = self.attachments(state, muxer)
             yield muxer, ids[len(ids) - (ends[place] - offset) :]
             offset = ends[place]
 
     def _ends_of(self, state: State) -> Sequence[int]:
         return self._totals.of(state.muxers, self.muxers(state), self._budget)
+
+
+_Found = tuple[Muxer | None, int]
+"""An id; that of an attachment with its muxer."""
+
+
+@final
+class VisibleIds:
+    """The ids of what one request may show, in the order of SortedIds; used by one request."""
+
+    __slots__ = ("_budget", "_found", "_is_between", "_orders", "_shows", "_walk")
+
+    def __init__(self, orders: SortedIds, shows: Callable[[str], bool], budget: TimeBudget) -> None:
+        """Create it; `shows` is a function of an address to whether the request may show it."""
+        self._orders = orders
+        self._shows = shows
+        self._budget = budget
+        self._walk: Iterator[_Found | None] | None = None
+        self._found: list[_Found] = []
+        self._is_between = False
+        """Whether the walk waits between two of its steps."""
+
+    def queues(self, state: State) -> Sequence[int]:
+        """Return the ids of the visible queues."""
+        ids, queues, shows = self._orders.queues(state), state.queues, self._shows
+        return self._ids((None, one) if shows(queue_address(queues[one].name)) else None for one in ids)
+
+    def subscriptions(self, state: State) -> Sequence[int]:
+        """Return the ids of the subscriptions whose whole topic is visible."""
+        ids, shows = self._orders.subscriptions(state), self._shows
+        return self._ids((None, one) if shows(topic_address(state.subscriptions[one].topic)) else None for one in ids)
+
+    def muxers(self, state: State) -> Sequence[int]:
+        """Return the ids of the visible muxers."""
+        ids, shows = self._orders.muxers(state), self._shows
+        return self._ids((None, one) if shows(muxer_address(state.muxers[one].name)) else None for one in ids)
+
+    def attachments(self, state: State, muxer: Muxer) -> Sequence[int]:
+        """Return the ids of a muxer's attachments, if the muxer is visible, whose members are visible."""
+        return self._ids(self._of_muxer(state, muxer))
+
+    def attachment_count(self, state: State) -> int:
+        """Return the number of visible attachments of all muxers."""
+        return len(self._all(self._of_all(state)))
+
+    def places(self, state: State, offset: int) -> Iterator[tuple[Muxer, Sequence[int]]]:
+        """Yield each visible attachment with its muxer, from the one with number `offset` on."""
+        for muxer, one in self._all(self._of_all(state))[offset:]:
+            if muxer is not None:
+                yield muxer, [one]
+
+    def _of_all(self, state: State) -> Iterator[_Found | None]:
+        for one in self._orders.muxers(state):
+            yield from self._of_muxer(state, state.muxers[one])
+
+    def _of_muxer(self, state: State, muxer: Muxer) -> Iterator[_Found | None]:
+        if not self._shows(muxer_address(muxer.name)):
+            return
+        for one in self._orders.attachments(state, muxer):
+            member = muxer.attachments[one].member
+            inner, queue = state.muxers.get(member), state.queues.get(member)
+            address = muxer_address(inner.name) if inner is not None else queue_address(queue.name) if queue else ""
+            yield (muxer, one) if self._shows(address) else None
+
+    def _ids(self, walk: Iterator[_Found | None]) -> Sequence[int]:
+        return [one for _, one in self._all(walk)]
+
+    def _all(self, walk: Iterator[_Found | None]) -> Sequence[_Found]:
+        """Return all of a walk, which goes on at the next call if the time is over. Raises MatchUnfinished."""
+        # A walk that goes on shows the state in which it began: that is a moment of the listing, too.
+        if self._walk is None:
+            self._walk = walk
+        try:
+            for pair in self._walk:
+                if pair is not None:
+                    self._found.append(pair)
+                self._is_between = True
+                self._budget.check()
+                self._is_between = False
+        except MatchUnfinished:
+            if not self._is_between:
+                # The walk itself has ended: it sorts ids, and begins again with those that are sorted.
+                self._walk = None
+                self._found.clear()
+            self._is_between = False
+            raise
+        return self._found
+
+
+Orders = SortedIds | VisibleIds
+"""The ids that a listing pages through."""

@@ -14,7 +14,7 @@ from ambermq.engine.errors import Refused
 from ambermq.engine.model.state import State
 from ambermq.protocol.management.paging import page_of, query_window
 from ambermq.protocol.management.request_fields import flag_field, name_property
-from ambermq.protocol.management.sorted_ids import SortedIds
+from ambermq.protocol.management.sorted_ids import Orders
 
 __all__ = [
     "SUBSCRIPTION_ATTRIBUTES",
@@ -76,7 +76,11 @@ def _subscription(name: str, container: str | None, state: State) -> dict[str, A
 def _delete(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
     request.status = 204
     return DeleteSubscription(
-        request, name_property(properties, _NOUN), _container(properties), flag_field(properties, "force")
+        request,
+        name_property(properties, _NOUN),
+        _container(properties),
+        flag_field(properties, "force"),
+        request.authorize_deletion,
     )
 
 
@@ -88,11 +92,11 @@ def _container(properties: Mapping[str, Any]) -> str | None:
 
 
 def _query(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any], results_max: int) -> Command:
-    orders = request.peer.gateway.orders
+    orders: Orders = request.orders
     return Inspect(request, partial(_page, orders, *query_window(properties, body, _NOUN, results_max)))
 
 
-def _page(orders: SortedIds, offset: int, count: int, names: tuple[str, ...], state: State) -> dict[str, Any]:
+def _page(orders: Orders, offset: int, count: int, names: tuple[str, ...], state: State) -> dict[str, Any]:
     ids = orders.subscriptions(state)
     rows = (subscription_attributes(state, one) for one in ids[offset : offset + count])
     return page_of(rows, len(ids), names, SUBSCRIPTION_ATTRIBUTES)

@@ -32,10 +32,12 @@ from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.amqp10.spec import ConnectionCondition
 from ambermq.protocol.amqp10.types.values import Symbol
+from ambermq.protocol.auth.access import EVERYTHING, Access
 from ambermq.protocol.auth.exchange import Authenticator
 from ambermq.protocol.auth.peer import Peer
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
 from ambermq.protocol.gateway.user_connections import UserConnections
+from ambermq.protocol.management.access.rules import RulePort
 from ambermq.protocol.management.access.users import UserPort
 from ambermq.protocol.management.administration.configuration import ConfigPort
 from ambermq.protocol.management.vhosts import AnswerPort
@@ -82,7 +84,8 @@ class Server:
         server_limits: ServerLimits,
         container_id: str,
         authenticator: Authenticator,
-        may_read_log: Callable[[str | None], bool],
+        access: Access = EVERYTHING,
+        rules: RulePort | None = None,
         address_space_left: Callable[[], int] = lambda: _UNBOUNDED,
         descriptors_max: int = _DESCRIPTORS_MAX,
         accounts: UserPort | None = None,
@@ -101,11 +104,12 @@ class Server:
         self.container_id = container_id
         self.authenticator = authenticator
         self._accounts = accounts
+        self.access = access
+        self.rules = rules
         self.layers = TransportLayers(
             listener_config or ListenerConfig(), tls, handshake_ms=server_limits.handshake_ms, close_ms=limits.close_ms
         )
         """The layers below AMQP."""
-        self.may_read_log = may_read_log
         self.address_space_left = address_space_left
         self.read_buffer = ReadBuffer()
         self.sockets: dict[LinkPeer, ConnectionTransport] = {}
@@ -242,6 +246,17 @@ class Server:
         """Return the time of day at the start and the time elapsed since, in microseconds. It never goes back."""
         return self.clock.now_us()
 
+    def set_access(self, access: Access) -> None:
+        """Change the rules of all virtual hosts, and end the links that they do not allow any more."""
+        self.access = access
+        for host in self.hosts.values():
+            host.gateway.set_access(access)
+            host.tick_soon()
+
+    def answer(self, gateway: AnswerPort, effects: Iterable[Effect]) -> None:
+        """Send an answer, unless the virtual host of the gateway was deleted with its connections."""
+        self.lifecycle.send(gateway, effects)
+
     def add_host(self, name: str, services: VhostServices) -> None:
         """Begin to serve a virtual host."""
         self.hosts[name] = self._host(name, services)
@@ -260,13 +275,6 @@ class Server:
         self._limit_connections()
         return host.services
 
-    def answer(self, gateway: AnswerPort, effects: Iterable[Effect]) -> None:
-        """Send answers to requests, unless the virtual host of the gateway was deleted with its connections."""
-        host = self.hosts.get(gateway.vhost)
-        if host is not None and host.gateway is gateway:
-            gateway.carry_out(effects)
-            host.tick_soon()
-
     def connections_of(self, username: str) -> int:
         """Return the number of connections of a user, in all virtual hosts."""
         return sum(peer.identity.username == username for peer in self.sockets)
@@ -278,10 +286,11 @@ class Server:
                 socket.close(error)
 
     def _host(self, name: str, services: VhostServices) -> VhostRunner:
-        host = VhostRunner(self, name, services, container_id=self.container_id, may_read_log=self.may_read_log)
+        host = VhostRunner(self, name, services, container_id=self.container_id, access=self.access)
         host.gateway.set_memory_low(is_low=self.memory.is_low)
         host.gateway.accounts = self._accounts
         host.gateway.configuration = self.configuration
+        host.gateway.rules = self.rules
         admission = self.admission
         host.gateway.figures |= {
             "connections": lambda: admission.count,

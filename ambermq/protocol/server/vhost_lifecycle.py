@@ -120,9 +120,9 @@ class VhostLifecycle:
             except Exception as mistake:  # noqa: BLE001 - a bug, which ends only the connection of the command
                 answer = CommandFailed(command, mistake)
             if answer is not None:
-                self._send(gateway, [answer])
+                self.send(gateway, [answer])
 
-    def _send(self, gateway: AnswerPort, effects: Iterable[Effect]) -> None:
+    def send(self, gateway: AnswerPort, effects: Iterable[Effect]) -> None:
         """Send an answer, unless the virtual host of the gateway was deleted with its connections."""
         host = self._server.hosts.get(gateway.vhost)
         if host is not None and host.gateway is gateway:

@@ -27,6 +27,7 @@ from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.loop.schedule import FOREVER_US, FULL, LATER, NOW, SOON, SYNCED, Due
 from ambermq.engine.model.queue import Queue
 from ambermq.log.index.background_builder import IndexFault
+from ambermq.protocol.auth.access import EVERYTHING, Access
 from ambermq.protocol.gateway.gateway import MEMORY, Gateway
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
 from ambermq.protocol.gateway.links.producer_link import QUEUE_FULL
@@ -110,7 +111,7 @@ class VhostRunner:
         services: VhostServices,
         *,
         container_id: str,
-        may_read_log: Callable[[str | None], bool],
+        access: Access = EVERYTHING,
     ) -> None:
         self.name = name
         self.services = services
@@ -120,7 +121,7 @@ class VhostRunner:
             server.server_limits,
             container_id=container_id,
             queries=services.queries,
-            may_read_log=may_read_log,
+            access=access,
             vhost=name,
             vhosts=server.lifecycle,
             users=server.users,

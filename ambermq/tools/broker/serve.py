@@ -27,6 +27,7 @@ import click
 import structlog
 import uvloop
 
+from ambermq.engine.errors import EngineError
 from ambermq.engine.selectors.selector import prepare_parser
 from ambermq.log.errors import LogFailed
 from ambermq.log.manifest.manifest import manifest_path
@@ -34,6 +35,7 @@ from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.amqp10.spec import ConnectionCondition
 from ambermq.protocol.amqp10.types.values import Symbol
+from ambermq.protocol.auth.rules import Accounts, Effect, Rule
 from ambermq.protocol.auth.sasl.authenticator import BrokerAuthenticator
 from ambermq.protocol.auth.sasl.login_throttle import LoginThrottle
 from ambermq.protocol.auth.users import ADMINISTRATOR, User, Users
@@ -69,6 +71,7 @@ from ambermq.tools.broker.retention_notice import grace_seconds
 from ambermq.tools.broker.service_notify import ServiceNotifier
 from ambermq.tools.broker.settings_reload import SettingsReload
 from ambermq.tools.broker.users.login_threads import LoginThreads
+from ambermq.tools.broker.users.rule_store import RuleStore, with_users
 from ambermq.tools.broker.users.user_administration import UserAdministration
 from ambermq.tools.broker.users.user_file import has_users_file, load_users, save_users
 from ambermq.tools.broker.vhost_store import VhostStore
@@ -127,6 +130,8 @@ class Broker:
         ):
             check_owner(self.directory)
             users = load_users(self.directory, self.settings.server.scram_iterations)
+            # Until the users are known, the rules allow nothing.
+            rules = RuleStore(self.directory, Accounts(has_users=True))
             had_log = Path(manifest_path(self.directory)).exists()
             # Recovery waits for the disk meanwhile.
             preparation = Thread(target=prepare_parser, name="selector-parser")
@@ -139,9 +144,12 @@ class Broker:
                 preparation.join()
             try:
                 self._configure(users)
+                rules.set_accounts(self._accounts(users))
                 freeze_heap()
                 grace_s = grace_seconds(self.directory, self.settings.retention, had_log=had_log)
-                uvloop.run(self._serve(vhosts, listeners, tls, http, grace_s, descriptors_max, users, is_reload_early))
+                uvloop.run(
+                    self._serve(vhosts, rules, listeners, tls, http, grace_s, descriptors_max, users, is_reload_early)
+                )
             finally:
                 vhosts.close()
         structlog.get_logger().info("stopped", data=self.directory)
@@ -161,9 +169,15 @@ class Broker:
                 advice="their passwords are readable there: move them with `ambermq user import`",
             )
 
+    def _accounts(self, users: Users) -> Accounts:
+        """Return what the configuration and the file of users say of users."""
+        log_readers = frozenset(self.settings.permissions.log)
+        return with_users(Accounts(log_readers=log_readers), users)
+
     async def _serve(
         self,
         vhosts: VhostStore,
+        rules: RuleStore,
         listeners: Sequence[Listener],
         tls: TlsContexts | None,
         http: Sequence[socket.socket],
@@ -176,7 +190,7 @@ class Broker:
         reload = SettingsReload(self.source, Resolution(self.settings, self.origins))
         limits = self.settings.server
         logins = LoginThreads(limits)
-        administration = UserAdministration(self.directory, users, limits)
+        administration = UserAdministration(self.directory, users, limits, rules)
         authenticator = BrokerAuthenticator(
             users,
             LoginThrottle(limits),
@@ -196,13 +210,15 @@ class Broker:
             authenticator=authenticator,
             accounts=administration,
             configuration=reload,
-            may_read_log=_LogReaders(self.settings),
+            access=rules.access,
+            rules=rules,
             address_space_left=address_space_left,
             descriptors_max=descriptors_max,
             listener_config=self.settings.listeners,
             tls=tls,
         )
         administration.server = server
+        rules.serve(server)
         owner_socket = self._owner_socket()
         with listen_errors(self.addresses[0]):
             server.start([*listeners, *owner_socket])
@@ -214,7 +230,7 @@ class Broker:
         url = self._announce(listeners, owner_socket, vhosts, http)
         notifier.ready(f"serving {url}")
         starter = CompactionStarter(self.directory, self.settings, tokens, vhosts.services, grace_s=grace_s)
-        self._prepare_reload(reload, server, users, vhosts, starter)
+        self._prepare_reload(reload, server, users, rules, vhosts, starter)
         if is_reload_early.is_set():
             reload.signal()
         compactions = asyncio.get_running_loop().create_task(starter.run())
@@ -243,6 +259,7 @@ class Broker:
         reload: SettingsReload,
         server: Server,
         users: Users,
+        rules: RuleStore,
         vhosts: VhostStore,
         starter: CompactionStarter,
     ) -> None:
@@ -260,13 +277,11 @@ class Broker:
             vhosts.reconfigure(after)
             starter.reconfigure(after)
             server.reconfigure(after.connection, after.server, after.engine)
-            server.may_read_log = _LogReaders(after)
-            for host in server.hosts.values():
-                host.gateway.may_read_log = server.may_read_log
             if before.users != after.users:
                 users.configure(prepared, self.settings.server.scram_iterations)
                 removed = before.users.keys() - after.users.keys()
                 _close_removed(server, frozenset(name for name in removed if users.find(name) is None))
+            rules.set_accounts(with_users(Accounts(log_readers=frozenset(after.permissions.log)), users))
 
         reload.checks.append(lambda found: _check_users(found, self.addresses, users, self.anonymous))
         reload.preparations.append(prepare)
@@ -401,17 +416,6 @@ def _close_removed(server: Server, names: frozenset[str]) -> None:
             transport.close(Error(condition=Symbol(ConnectionCondition.CONNECTION_FORCED), description=why))
 
 
-class _LogReaders:
-    """The readers of `/log`: the users in the settings, and peers of this machine that need no name."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._names = frozenset(settings.permissions.log)
-
-    def __call__(self, username: str | None) -> bool:
-        """Return whether a client with this user name may read `/log`; None is a peer that needs no name."""
-        return username is None or username in self._names
-
-
 @click.command(epilog="Example: ambermq serve --data ./data --port 0 --user alice:secret")
 @click.option("--data", metavar="DIR", help="Data directory, created if missing. Default: AMBERMQ_DATA.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Interface to listen on.")
@@ -522,7 +526,8 @@ def serve(
 
 def _check_users(found: Resolution, addresses: Sequence[ListenerAddress], users: Users, anonymous: bool | None) -> None:
     """Raise ToolError or UsageError if no client could log in, or if a permission names an unknown user."""
-    _check_permissions(found)
+    _check_names(found.settings)
+    _check_permissions(found, users)
     has_users = bool(found.settings.users) or len(users.stored()) > 0
     _check_access(addresses, has_users=has_users, anonymous=anonymous)
 
@@ -549,15 +554,25 @@ def _parse_users(users: tuple[str, ...]) -> dict[str, str]:
     return parsed
 
 
-def _check_permissions(found: Resolution) -> None:
+def _check_names(settings: Settings) -> None:
+    """Raise ToolError if the configuration has a user that no rule can name."""
+    for name in settings.users:
+        try:
+            Rule(Effect.GRANT, name, (), ADMINISTRATOR)
+        except EngineError as error:
+            raise ToolError("the name of a user is invalid", found=str(error), code=ExitCode.USAGE) from error
+
+
+def _check_permissions(found: Resolution, stored: Users) -> None:
     """Raise ToolError if a permission names an unknown user."""
     settings = found.settings
+    known = settings.users.keys() | {user.name for user in stored}
     for name in settings.permissions.log:
-        if name not in settings.users:
+        if name not in known:
             raise ToolError(
                 "log names an unknown user",
                 where=f"{found.origins.get('permissions.log')} [permissions]",
-                expected=f"one of {', '.join(sorted(settings.users)) or 'no users'}",
+                expected=f"one of {', '.join(sorted(known)) or 'no users'}",
                 found=repr(name),
                 code=ExitCode.USAGE,
             )

@@ -45,6 +45,11 @@ _LIMITS: Final = ConnectionLimits(message_bytes_max=_BYTES_MAX, partial_bytes_ma
 _READ_BYTES: Final = 256 * 1024
 _BUFFERS_MAX: Final = 512
 _DESCRIPTION_MAX: Final = 300
+_CODES: Final = {
+    AmqpCondition.NOT_FOUND: ExitCode.NOT_FOUND,
+    AmqpCondition.UNAUTHORIZED_ACCESS: ExitCode.NOT_ALLOWED,
+}
+"""The exit codes of conditions that end a link; FAILED for the others."""
 """In characters: some brokers send a stack trace as the description of an error."""
 
 
@@ -281,10 +286,12 @@ class LinkClient:
         if error is None or error.condition == ConnectionCondition.CONNECTION_FORCED:
             return self._broke(what if error is None else f"{what}: {error.description or error.condition}")
         if error.condition == AmqpCondition.UNAUTHORIZED_ACCESS and self.connection.remote_open is None:
+            # SASL has failed: no rule was asked.
             return self._not_authenticated(error)
-        code = ExitCode.NOT_FOUND if error.condition == AmqpCondition.NOT_FOUND else ExitCode.FAILED
+        code = _CODES.get(str(error.condition), ExitCode.FAILED)
         description = f" ({error.description[:_DESCRIPTION_MAX]})" if error.description else ""
-        advice = "check the credentials in the URL" if error.condition == AmqpCondition.UNAUTHORIZED_ACCESS else ""
+        is_refused = error.condition == AmqpCondition.UNAUTHORIZED_ACCESS
+        advice = "ask an administrator for a rule: `ambermq acl test` explains" if is_refused else ""
         found = f"{error.condition}{description}"
         return ToolError(what, where=str(self.url), found=found, advice=advice, code=code)
 

@@ -14,6 +14,7 @@ from ambermq.protocol.amqp10.errors import LocalError
 from ambermq.protocol.amqp10.events import Event, TransferRun
 from ambermq.protocol.amqp10.message.message import AmqpValue, Message, decode_message
 from ambermq.protocol.amqp10.performatives.classes import Accepted, Properties
+from ambermq.protocol.amqp10.spec import AmqpCondition
 from ambermq.protocol.amqp10.types.values import ULong
 from ambermq.tools.client.link_client import TIMEOUT_SECONDS, LinkClient
 from ambermq.tools.terminal.errors import ToolError
@@ -56,8 +57,10 @@ class Request(NamedTuple):
 class RequestRefused(ToolError):
     """The broker refused a request."""
 
-    def __init__(self, status: int, description: str, *, where: str) -> None:
+    def __init__(self, status: int, description: str, *, where: str, condition: str = "") -> None:
         code = ExitCode.NOT_FOUND if status == 404 else ExitCode.FAILED
+        if condition == AmqpCondition.UNAUTHORIZED_ACCESS:
+            code = ExitCode.NOT_ALLOWED
         super().__init__(f"the broker says {status}: {description}", where=where, code=code)
         self.status = status
         """The status code, as in HTTP: from 500 on the broker may have done a part of the request."""
@@ -152,7 +155,8 @@ class Management:
         if not 200 <= status < 300:
             description = str(properties.get("statusDescription") or "no description")
             where = request.where or str(request.properties.get("name", request.operation))
-            raise RequestRefused(status, description, where=where)
+            condition = str(properties.get("errorCondition", ""))
+            raise RequestRefused(status, description, where=where, condition=condition)
         body = answer.body[0].value if answer.body else None
         return status, body if isinstance(body, dict) else {}
 

@@ -28,6 +28,8 @@ class ExitCode(IntEnum):
     """The things that the command compared differ."""
     NOT_AUTHENTICATED = 9
     """The broker does not accept the user name or the password."""
+    NOT_ALLOWED = 10
+    """No rule of the broker allows it; `ambermq acl test` explains."""
     LOG_FAILED = 74
     """The broker could not write or sync its log. Check the disk before a restart."""
 
@@ -48,5 +50,6 @@ _MEANINGS = {
     ExitCode.NOT_INSTALLED: "Java or a package that the command needs is not installed",
     ExitCode.DIFFERENT: "the compared things differ",
     ExitCode.NOT_AUTHENTICATED: "not authenticated: the user name or the password is wrong",
+    ExitCode.NOT_ALLOWED: "not allowed by the rules of the broker",
     ExitCode.LOG_FAILED: "the log could not be written or synced: check the disk before a restart",
 }

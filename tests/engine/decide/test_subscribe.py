@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from ambermq.engine.commands import AttachConsumer, AttachProducer, DeleteSubscription, DetachConsumer
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import Answered, ConsumerEnded, ConsumerReady, Effect, ProducerReady, RefusedCommand
+from ambermq.engine.errors import Refused
 from ambermq.engine.events import Subscribed
+from ambermq.engine.model.lifetime import Dynamic, Lifetime
 from ambermq.engine.model.subscription import Subscription, SubscriptionRequest
 from tests.engine.world import World
 
@@ -230,3 +232,54 @@ def test_no_other_link_receives_from_the_queue_of_a_subscription() -> None:
     (effect,) = world.do(AttachConsumer("key", f"/queues/{name}", "c", "l"))
     assert type(effect) is RefusedCommand
     assert effect.condition == "amqp:not-allowed"
+
+
+def test_a_subscription_belongs_to_the_user_that_made_it() -> None:
+    """The decision asks about each subscription that exists; one without an owner gets the first user that attaches."""
+    world = World()
+    queue = subscribe(world, subscription_request=DURABLE, user="alice")
+    assert world.state.subscriptions[queue].owner == "alice"
+    asked: list[Subscription] = []
+
+    def refuse(subscription: Subscription) -> None:
+        asked.append(subscription)
+        raise Refused("amqp:unauthorized-access", "no")
+
+    named = {"user": "bob", "authorize": refuse}
+    assert refused(world, subscription_request=DURABLE, **named)[0] == "amqp:unauthorized-access"
+    (effect,) = world.do(AttachConsumer("key", "", "me", "s", is_recalled=True, **named))
+    assert type(effect) is RefusedCommand
+    assert [one.owner for one in asked] == ["alice", "alice"]
+    assert world.state.queues[queue].consumers == 1
+    older = subscribe(world, subscription_request=SHARED, container="old")
+    assert world.state.subscriptions[older].owner == ""
+    assert subscribe(world, subscription_request=SHARED, container="old", user="bob") == older
+    assert world.state.subscriptions[older].owner == "bob"
+    assert subscribe(world, subscription_request=SHARED, container="old", user="carl") == older
+    assert world.state.subscriptions[older].owner == "bob"
+    assert type(world.do(DeleteSubscription("key", "s", "me", force=True, authorize=refuse))[0]) is RefusedCommand
+
+
+def test_what_a_user_may_not_create_is_not_created() -> None:
+    """Queues at addresses, durable subscriptions, temporary nodes: nothing is left behind."""
+    world = World()
+    commands = [
+        AttachProducer("key", "q", "me", "link", may_create=False),
+        AttachConsumer("key", "q", "me", "link", may_create=False),
+        AttachConsumer("key", "/topics/t", "me", "s", subscription_request=DURABLE, may_create=False),
+    ]
+    for command in commands:
+        (effect,) = world.do(command)
+        assert type(effect) is RefusedCommand
+        assert effect.condition == "amqp:unauthorized-access"
+    without = World(EngineConfig(temporary_nodes=False, durable_subscriptions=False))
+    for command in (
+        AttachConsumer("key", "", "me", "link", dynamic=Dynamic(Lifetime.ON_CLOSE)),
+        AttachProducer("key", "", "me", "link", dynamic=Dynamic(Lifetime.ON_CLOSE)),
+        AttachConsumer("key", "/topics/t", "me", "s", subscription_request=DURABLE),
+    ):
+        (effect,) = without.do(command)
+        assert type(effect) is RefusedCommand
+        assert effect.condition == "amqp:not-allowed"
+    assert not world.state.queues
+    assert not without.state.queues

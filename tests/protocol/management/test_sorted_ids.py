@@ -81,7 +81,7 @@ def test_pages_tile(what: str, budget: TimeBudget) -> None:
 
 
 def _page(world: World, orders: SortedIds, what: str, **asked: int) -> dict[str, Any]:
-    request = SimpleNamespace(peer=SimpleNamespace(gateway=SimpleNamespace(orders=orders)))
+    request = SimpleNamespace(orders=orders)
     command = _QUERIES[what](request, asked, {"attributeNames": ["id"]}, 1000)
     assert type(command) is Inspect
     while True:

@@ -32,7 +32,7 @@ def host_of(rig: Rig) -> VhostRunner:
     )
     beside = BackgroundQueries(InlineWorkers(), DIRECTORY, rig.loop.log.config, past_jobs_max=1, past_waiting_max=1)
     ground = VhostServices(rig.loop, beside)
-    return VhostRunner(server, "default", ground, container_id="broker", may_read_log=lambda _: False)
+    return VhostRunner(server, "default", ground, container_id="broker")
 
 
 def test_the_deadline_that_the_start_has_left_is_kept() -> None:

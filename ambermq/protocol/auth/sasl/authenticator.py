@@ -94,14 +94,14 @@ class BrokerAuthenticator:
             return self._guarded(peer, ScramExchange(mechanism, self.users))
         if mechanism == "PLAIN":
             return self._guarded(peer, PlainExchange(self.users, self._work, lambda user: self._is_locked(peer, user)))
-        identity = self._external(peer) if mechanism == "EXTERNAL" else self._anonymous()
+        identity = self._external(peer) if mechanism == "EXTERNAL" else self._anonymous(peer)
         assert identity is not None, "EXTERNAL is offered to a peer that has an identity"
         exchange = ExternalExchange if mechanism == "EXTERNAL" else AnonymousExchange
         return self._guarded(peer, exchange(identity))
 
     def bare(self, peer: Peer) -> Identity | None:
         """See Authenticator."""
-        return self._anonymous() if self._is_anonymous_allowed(peer) else None
+        return self._anonymous(peer) if self._is_anonymous_allowed(peer) else None
 
     def _guarded(self, peer: Peer, exchange: _NamingExchange) -> Exchange:
         return _GuardedExchange(exchange, peer, self._throttle, self._work)
@@ -117,8 +117,8 @@ class BrokerAuthenticator:
             return self._allows_anonymous
         return peer.is_local and not len(self.users)
 
-    def _anonymous(self) -> Identity:
-        return Identity(ANONYMOUS_USER) if len(self.users) else Identity()
+    def _anonymous(self, peer: Peer) -> Identity:
+        return Identity(ANONYMOUS_USER) if len(self.users) else Identity(is_remote=not peer.is_local)
 
     def _external(self, peer: Peer) -> Identity | None:
         """Return the identity that the transport of a peer has proved."""

@@ -10,8 +10,10 @@ from ambermq.engine.effects import ConsumerReady
 from ambermq.protocol.amqp10.connection.connection import Connection
 from ambermq.protocol.amqp10.endpoints import SessionEndpoint
 from ambermq.protocol.amqp10.performatives.classes import Error
+from ambermq.protocol.auth.access import Access
 from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.gateway.engine_port import EnginePort
+from ambermq.protocol.gateway.links.temporary_owners import TemporaryOwners
 from ambermq.protocol.gateway.links.traffic import Traffic
 from ambermq.protocol.server_limits import ServerLimits
 
@@ -34,6 +36,13 @@ class LinkGateway(Protocol):
     """The producers that were told of a full queue, since the server read it last."""
     queue_full_ends: int
     """The producers that were told that this is over, since the server read it last."""
+
+    access: Access
+    """The rules of the broker."""
+    owners: TemporaryOwners
+    """The users of the temporary nodes."""
+    vhost: str
+    """The name of the virtual host."""
 
     @property
     def engine(self) -> EnginePort:

@@ -30,6 +30,7 @@ from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.gateway.links.attach_terms import ProducingTerms
 from ambermq.protocol.gateway.links.link_peer import ProducerPeer
 from ambermq.protocol.gateway.links.outcome_mapping import STATES, rejected_state
+from ambermq.protocol.gateway.links.relay_guard import RelayGuard
 from ambermq.protocol.server_limits import ServerLimits
 
 __all__ = ["QUEUE_FULL", "ProducerLink"]
@@ -44,7 +45,8 @@ class ProducerLink:
 
     __slots__ = (
         *("_blocked", "_credit_low", "_credit_max", "_may_reject", "_recogniser", "_tags"),
-        *("bytes", "is_open", "limits", "link", "messages", "peer", "producer", "terms", "traffic", "unfinished"),
+        *("bytes", "guard", "is_open", "limits", "link", "messages", "peer", "producer", "terms", "traffic"),
+        *("unfinished",),
     )
 
     def __init__(
@@ -69,6 +71,8 @@ class ProducerLink:
         self._blocked = ""
         """The reason that the peer was told last; empty if it is not held back."""
         self.is_open = True
+        self.guard: RelayGuard | None = None
+        """Checks the addresses of messages; None if the attach has checked everything."""
         self._recogniser: MessageRecogniser | None = None
         """Recognises messages like the last decoded one; None without one, or if it cannot be learned."""
         self._may_reject = True
@@ -99,6 +103,9 @@ class ProducerLink:
             raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, f"message-format {run.message_format:#x}, expected 0")
         if run.tag is not None and (self.link.has_tags or (run.settled and self.link.has_settled_tags)):
             self._tags[run.first_id] = bytes(run.tag)
+        if self.guard is not None:
+            self._publish_allowed(run, self.guard)
+            return
         # A copy, since later commands are joined into it.
         bodies: list[Buffer] = [*run.payloads]
         recogniser = self._recogniser
@@ -115,6 +122,22 @@ class ProducerLink:
             return
         publish = Publish(self, self.producer, run.first_id, bodies, hashes, size, recogniser.is_durable, run.settled)
         self.peer.gateway.engine.publish(publish)
+
+    def _publish_allowed(self, run: TransferRun, guard: RelayGuard) -> None:
+        """Submit the commands for the messages of a run whose addresses are allowed, and reject the others."""
+        self.unfinished += len(run.payloads)
+        first = 0
+        for index, payload in enumerate(run.payloads):
+            refusal = guard.refusal(payload)
+            if refusal is None:
+                continue
+            self._publish_each(_part(run, first, index))
+            first = index + 1
+            if run.settled or not self._may_reject:
+                self.peer.producer_failed(self, refusal)
+                return
+            self._settle_rejected((run.first_id + index) & MASK, refusal)
+        self._publish_each(_part(run, first, len(run.payloads)))
 
     def _publish_each(self, run: TransferRun) -> None:
         """Submit the commands for a run whose messages are decoded one by one."""
@@ -147,7 +170,8 @@ class ProducerLink:
         """Submit the command for messages of a run, unless there are none."""
         if bodies:
             size = sum(map(len, bodies))
-            publish = Publish(self, self.producer, first_id, bodies, hashes, size, is_durable, run.settled)
+            may_create = None if self.guard is None else self.guard.may_create
+            publish = Publish(self, self.producer, first_id, bodies, hashes, size, is_durable, run.settled, may_create)
             self.peer.gateway.engine.publish(publish)
 
     def _reject(self, run: TransferRun, delivery_id: int, error: DecodeError) -> None:
@@ -155,8 +179,11 @@ class ProducerLink:
         self.traffic.messages_refused += 1
         if run.settled or not self._may_reject:
             raise error
-        state = Rejected(error=Error(condition=Symbol(error.condition), description=error.description))
-        self.link.session.settle(delivery_id, 1, state)
+        self._settle_rejected(delivery_id, Error(condition=Symbol(error.condition), description=error.description))
+
+    def _settle_rejected(self, delivery_id: int, error: Error) -> None:
+        """Reject one message."""
+        self.link.session.settle(delivery_id, 1, Rejected(error=error))
         self.unfinished -= 1
         if self.link.credit <= self._credit_low:
             self.top_up()
@@ -239,3 +266,8 @@ class ProducerLink:
         credit = self._credit_max - self.unfinished
         if credit - self.link.credit >= self._credit_max // 2 and not self.peer.gateway.is_room_low:
             self.link.grant(credit)
+
+
+def _part(run: TransferRun, start: int, stop: int) -> TransferRun:
+    """Return the messages of a run from index `start` up to `stop`."""
+    return TransferRun(run.link, (run.first_id + start) & MASK, run.payloads[start:stop], run.settled)

@@ -12,25 +12,34 @@ Rule 4. Each request is answered or ends its link, whatever it contains. Other l
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, final
 
 from ambermq.engine.commands import Command
 from ambermq.engine.effects import Answered, RefusedCommand
 from ambermq.engine.errors import Refused
+from ambermq.engine.model.subscription import Subscription
 from ambermq.protocol.amqp10.endpoints import ReceiverEndpoint
 from ambermq.protocol.amqp10.errors import DecodeError, LocalError
 from ambermq.protocol.amqp10.events import TransferRun
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.message.message import AmqpValue, Data, Message, decode_message
-from ambermq.protocol.amqp10.performatives.classes import Properties, Source
+from ambermq.protocol.amqp10.performatives.classes import Error, Properties, Source
+from ambermq.protocol.amqp10.spec import AmqpCondition
 from ambermq.protocol.amqp10.types.encode import encode
 from ambermq.protocol.amqp10.types.values import Int, Map, Symbol
+from ambermq.protocol.auth.access import Action
+from ambermq.protocol.gateway.links.link_authority import authorize_deletion, is_allowed, refusal_text
+from ambermq.protocol.gateway.nodes.management_authority import check_operation, is_shown, shown_address, shown_route
 from ambermq.protocol.gateway.nodes.node_peer import NodePeer
 from ambermq.protocol.gateway.nodes.request_response import RequestResponse, target_of
+from ambermq.protocol.management.access.rules import RuleCommand
 from ambermq.protocol.management.access.users import UserCommand
 from ambermq.protocol.management.administration.configuration import ConfigCommand
 from ambermq.protocol.management.operations import KINDS, describe, noun_of, operation_of
 from ambermq.protocol.management.queues import QUEUE_TYPE
+from ambermq.protocol.management.routes import ROUTE
+from ambermq.protocol.management.sorted_ids import SortedIds, VisibleIds
 from ambermq.protocol.management.vhosts import VhostCommand
 
 __all__ = ["ADDRESS", "ManagementNode"]
@@ -43,6 +52,7 @@ _EMPTY_BODIES: Final[tuple[Any, ...]] = (None, "", b"", [])
 """The bodies that mean none: some clients cannot send a message without a body."""
 _STATUS: Final = {
     "amqp:not-allowed": 403,
+    "amqp:unauthorized-access": 403,
     "amqp:not-found": 404,
     "amqp:precondition-failed": 409,
     "amqp:internal-error": 500,
@@ -67,6 +77,22 @@ class _Request:
     """The status code of success."""
     noun: str = "queue"
     """The kind of the object, for the sentence of a refusal."""
+    operation: str = ""
+    kind: str = ""
+    is_open: bool = True
+    """Whether the user sees everything, so that no row of the answer is left out."""
+
+    @property
+    def orders(self) -> SortedIds | VisibleIds:
+        """The sorted ids of what the answer may show."""
+        gateway = self.peer.gateway
+        if self.is_open:
+            return gateway.orders
+        return VisibleIds(gateway.orders, partial(is_shown, self.peer), gateway.engine.matching)
+
+    def authorize_deletion(self, subscription: Subscription) -> None:
+        """Raise Refused if the user may not delete a subscription."""
+        authorize_deletion(self.peer, subscription)
 
 
 @final
@@ -105,6 +131,7 @@ class ManagementNode:
     def answered(self, effect: Answered | RefusedCommand) -> None:
         """Answer a request with the result of its command."""
         request: _Request = effect.key
+        effect = self._shown(request, effect)
         if isinstance(effect, RefusedCommand):
             self._refuse(request, Refused(effect.condition, effect.description))
         elif effect.value is None:
@@ -113,9 +140,34 @@ class ManagementNode:
             created = effect.value.pop("created", None)
             self._answer(request, 200 if created is False else request.status, "OK", effect.value)
 
+    def _shown(self, request: _Request, effect: Answered | RefusedCommand) -> Answered | RefusedCommand:
+        """Return an answer without what the user does not see."""
+        if request.is_open or isinstance(effect, RefusedCommand) or effect.value is None:
+            return effect
+        if request.operation == ROUTE:
+            return Answered(request, shown_route(self._peer, effect.value))
+        if request.operation == "READ":
+            for address in shown_address(request.kind, effect.value):
+                if not is_shown(self._peer, address):
+                    why = f"no rule allows the user any action on this {request.noun}"
+                    return RefusedCommand(request, AmqpCondition.UNAUTHORIZED_ACCESS, why)
+        return effect
+
+    def _is_answerable(self, link: ReceiverEndpoint, delivery_id: int, reply_to: str) -> bool:
+        """Return whether the answer of a request may go where its reply-to says; else reject the request."""
+        if not reply_to or self.links.has_reply_link(reply_to) or is_allowed(self._peer, Action.SEND, reply_to):
+            return True
+        why = refusal_text(self._peer, Action.SEND, reply_to)
+        error = Error(condition=Symbol(AmqpCondition.UNAUTHORIZED_ACCESS), description=why)
+        self.links.settle(link, delivery_id, error)
+        self.links.grant()
+        return False
+
     def _take(self, link: ReceiverEndpoint, delivery_id: int, message: Message) -> None:
         properties = message.properties or Properties()
         request = _Request(self._peer, link, delivery_id, str(properties.reply_to or ""))
+        if not self._is_answerable(link, delivery_id, request.reply_to):
+            return
         self.links.pending += 1
         try:
             request.correlation_id = _correlation_id(properties)
@@ -134,7 +186,12 @@ class ManagementNode:
             return
         request.noun = noun_of(kind)
         command_of = operation_of(operation, kind)
-        self._submit(command_of(request, properties, body, self._peer.gateway.limits.query_results_max))
+        gateway = self._peer.gateway
+        request.operation, request.kind = operation, str(kind)
+        request.is_open = gateway.access.sees_all(self._peer.identity, gateway.vhost)
+        command = command_of(request, properties, body, gateway.limits.query_results_max)
+        check_operation(self._peer, operation, kind, properties, body)
+        self._submit(command)
 
     def _check_scope(self, operation: str, kind: Any) -> None:
         """Raise Refused for a request outside the scope of its connection."""
@@ -146,10 +203,12 @@ class ManagementNode:
             types = ", ".join(sorted(scope.types))
             raise Refused("amqp:not-allowed", f"this connection may only use the operations of {types}")
 
-    def _submit(self, command: Command | ConfigCommand | UserCommand | VhostCommand) -> None:
+    def _submit(self, command: Command | ConfigCommand | RuleCommand | UserCommand | VhostCommand) -> None:
         gateway = self._peer.gateway
         if isinstance(command, UserCommand):
             self._submit_user(command)
+        elif isinstance(command, RuleCommand):
+            self._submit_rule(command)
         elif isinstance(command, ConfigCommand):
             self._submit_config(command)
         elif not isinstance(command, VhostCommand):
@@ -170,6 +229,12 @@ class ManagementNode:
         if configuration is None:
             raise Refused("amqp:not-implemented", "this server has no configuration")
         configuration.ask(self._peer.gateway, command)
+
+    def _submit_rule(self, command: RuleCommand) -> None:
+        rules = self._peer.gateway.rules
+        if rules is None:
+            raise Refused("amqp:not-implemented", "this server has no rules")
+        rules.ask(self._peer.gateway, command)
 
     def _refuse(self, request: _Request, refusal: Refused) -> None:
         status = _STATUS.get(refusal.condition, 400)

@@ -7,8 +7,10 @@ from typing import Protocol
 
 from ambermq.engine.commands import Command
 from ambermq.protocol.gateway.links.link_peer import LinkGateway, LinkPeer
+from ambermq.protocol.management.access.rules import RulePort
 from ambermq.protocol.management.access.users import UserPort
 from ambermq.protocol.management.administration.configuration import ConfigPort
+from ambermq.protocol.management.sorted_ids import SortedIds
 from ambermq.protocol.management.vhosts import AnswerPort, VhostPort
 
 __all__ = ["CommandOrder", "NodeGateway", "NodePeer"]
@@ -23,6 +25,14 @@ class CommandOrder(Protocol):
 
 class NodeGateway(LinkGateway, AnswerPort, Protocol):
     """The gateway of a virtual host, as a node uses it."""
+
+    @property
+    def orders(self) -> SortedIds:
+        """The sorted ids that listings page through."""
+
+    @property
+    def rules(self) -> RulePort | None:
+        """The part of the broker that changes rules; None without one."""
 
     @property
     def vhosts(self) -> VhostPort | None:

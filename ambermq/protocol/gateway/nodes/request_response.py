@@ -13,7 +13,7 @@ from ambermq.protocol.amqp10.endpoints import LinkEndpoint, ReceiverEndpoint, Se
 from ambermq.protocol.amqp10.events import Disposed, TransferRun
 from ambermq.protocol.amqp10.link.receiver import Receiver
 from ambermq.protocol.amqp10.link.sender import Sender
-from ambermq.protocol.amqp10.performatives.classes import Accepted, Source, Target
+from ambermq.protocol.amqp10.performatives.classes import Accepted, Error, Rejected, Source, Target
 from ambermq.protocol.amqp10.serial_number import MASK
 from ambermq.protocol.amqp10.spec import LinkCondition, ReceiverSettleMode
 from ambermq.protocol.amqp10.types.decode import Buffer
@@ -88,10 +88,14 @@ class RequestResponse:
                 return
             yield (run.first_id + index) & MASK, payload
 
-    def settle(self, link: ReceiverEndpoint, delivery_id: int) -> None:
-        """Settle the delivery of a request as accepted."""
+    def settle(self, link: ReceiverEndpoint, delivery_id: int, error: Error | None = None) -> None:
+        """Settle the delivery of a request as accepted, with an error as rejected."""
         if link.is_live:
-            link.session.settle(delivery_id, 1, Accepted())
+            link.session.settle(delivery_id, 1, Accepted() if error is None else Rejected(error=error))
+
+    def has_reply_link(self, name: str) -> bool:
+        """Return whether a link takes the answers to this reply-to."""
+        return name in self._replies
 
     def send(self, name: str, answer: bytes) -> bool:
         """Send an answer on the link for this name, and return whether there is such a link."""

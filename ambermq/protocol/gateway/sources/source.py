@@ -12,6 +12,7 @@ from ambermq.engine.history.background_queries import BackgroundQueries
 from ambermq.protocol.amqp10.events import Disposed
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import Error
+from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms
 from ambermq.protocol.gateway.links.link_peer import LinkGateway, LinkPeer
 from ambermq.protocol.gateway.sources.turn_budget import TurnBudget, Wait
 
@@ -23,6 +24,7 @@ class Source(Protocol):
 
     peer: "SourcePeer"
     link: Sender
+    terms: ConsumingTerms
     is_open: bool
 
     @property
@@ -69,10 +71,6 @@ class SourceGateway(LinkGateway, Protocol):
     @property
     def queries(self) -> BackgroundQueries:
         """The background queries of the virtual host, which would block the loop."""
-
-    @property
-    def may_read_log(self) -> Callable[[str | None], bool]:
-        """A function of a user's name to whether the user may read `/log`; None is an anonymous user."""
 
     @property
     def touched(self) -> dict[LinkPeer, None]:

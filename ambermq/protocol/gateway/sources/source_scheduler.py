@@ -72,13 +72,6 @@ class SourceScheduler:
         return browser
 
     def _follow(self, peer: SourcePeer, link: Sender, terms: ConsumingTerms) -> Source:
-        username = peer.identity.username
-        if not self._gateway.may_read_log(username):
-            user = "an anonymous client" if username is None else f"user {username!r}"
-            raise Refusal(
-                AmqpCondition.UNAUTHORIZED_ACCESS,
-                f"{user} may not read {LOG_ADDRESS}: see [permissions] of the configuration",
-            )
         source = EventSource(peer, link, terms)
         if terms.at is None:
             source.begin(self._gateway.engine.durable_end)

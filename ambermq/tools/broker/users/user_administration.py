@@ -1,7 +1,7 @@
 """The requests of `$management` about users, carried out one at a time, in the order of their arrival.
 
-Rule 1. Only an administrator, or a process of the broker's own user, changes or reads users; without users every client
-        that the broker accepts does.
+Rule 1. The rules say which users may change or read users: those with the role `administrator`, for example. Without
+        users every client that the broker accepts may.
 Rule 2. A change is written to the file, then the table has it, then its request is answered.
 Rule 3. The connections of a deleted or disabled user are closed. A new password leaves them.
 Rule 4. The last enabled administrator is not removed, disabled or stripped of its role.
@@ -18,7 +18,8 @@ from ambermq.engine.errors import Refused
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.amqp10.spec import AmqpCondition, ConnectionCondition
 from ambermq.protocol.amqp10.types.values import Symbol
-from ambermq.protocol.auth.identity import Identity
+from ambermq.protocol.auth.access import Action
+from ambermq.protocol.auth.address_words import USERS_ADDRESS
 from ambermq.protocol.auth.users import ADMINISTRATOR, ROLES, User, Users
 from ambermq.protocol.auth.verifier import (
     SALT_BYTES,
@@ -41,6 +42,7 @@ from ambermq.protocol.management.access.users import (
 from ambermq.protocol.management.vhosts import AnswerPort
 from ambermq.protocol.server.server import Server
 from ambermq.protocol.server_limits import ServerLimits
+from ambermq.tools.broker.users.rule_store import RuleStore
 from ambermq.tools.broker.users.user_file import save_users
 
 __all__ = ["UserAdministration", "check_roles", "mechanisms_of", "new_verifier"]
@@ -53,12 +55,13 @@ _WAITING_MAX: Final = 100
 class UserAdministration:
     """The users of a running broker; the event loop's thread calls everything."""
 
-    def __init__(self, directory: str, users: Users, limits: ServerLimits) -> None:
+    def __init__(self, directory: str, users: Users, limits: ServerLimits, rules: RuleStore) -> None:
         self.server: Server | None = None
         """The server that answers and closes connections; set before it listens."""
         self._directory = directory
         self._users = users
         self._limits = limits
+        self._rules = rules
         self._busy = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -80,7 +83,7 @@ class UserAdministration:
         effect: Effect
         async with self._busy:
             try:
-                self._check_right(command.key.peer.identity)
+                self._check_right(gateway.vhost, command)
                 effect = Answered(command.key, await self._answer(command), NOW)
             except Refused as refused:
                 effect = RefusedCommand(command.key, refused.condition, refused.description)
@@ -93,12 +96,15 @@ class UserAdministration:
                 effect = CommandFailed(command, mistake)
         if self.server is not None:
             self.server.answer(gateway, [effect])
+        # After the answer: the first user ends the connections without a user, and this may be one of them.
+        self._rules.set_users(self._users)
 
-    def _check_right(self, identity: Identity) -> None:
-        user = None if identity.username is None else self._users.find(identity.username)
-        is_administrator = user is not None and user.is_enabled and ADMINISTRATOR in user.roles
-        if not (identity.is_local or is_administrator or not len(self._users)):
-            raise Refused(AmqpCondition.NOT_ALLOWED, f"users are managed by users with the role {ADMINISTRATOR}")
+    def _check_right(self, vhost: str, command: UserCommand) -> None:
+        """Check again: a request before this one may have made the first user, or changed the rights of this one."""
+        identity, access = command.key.peer.identity, self._rules.access
+        is_read = isinstance(command, QueryUsers | ReadUser)
+        if not (is_read or access.decide(identity, vhost, Action.MANAGE, USERS_ADDRESS).is_allowed):
+            raise Refused(AmqpCondition.UNAUTHORIZED_ACCESS, "no rule allows the user to manage users")
 
     async def _answer(self, command: UserCommand) -> Mapping[str, Any]:
         match command:
@@ -137,7 +143,7 @@ class UserAdministration:
             user = replace(user, roles=check_roles(command.roles))
         if command.enabled is not None:
             user = replace(user, is_enabled=command.enabled)
-        if not user.is_enabled or ADMINISTRATOR not in user.roles:
+        if command.enabled is False or (command.roles is not None and ADMINISTRATOR not in command.roles):
             self._check_last(command.name)
         if command.password is not None:
             verifier = await self._verifier(command.password, plain_only=command.plain_only)
@@ -167,10 +173,8 @@ class UserAdministration:
         return await asyncio.to_thread(new_verifier, found, self._limits.scram_iterations, plain_only=plain_only)
 
     def _check_last(self, name: str) -> None:
-        """Raise Refused if a user is the last enabled administrator."""
-        user = self._users.find(name)
-        is_administrator = user is not None and user.is_enabled and ADMINISTRATOR in user.roles
-        if is_administrator and not self._users.has_other_administrator(name):
+        """Raise Refused if a user is the last one that may change users and rules."""
+        if self._rules.access.administrators() == {name}:
             why = f"user {name!r:.80} is the last {ADMINISTRATOR}: `ambermq user` with --data can change it"
             raise Refused(AmqpCondition.PRECONDITION_FAILED, f"{why} while no broker runs")
 
