@@ -22,7 +22,7 @@ _COMMANDS: Final = {
         "ambermq.tools.wiring.attachment_commands:attach",
         "Attach MEMBER, a queue or muxer:NAME, to MUXER.",
     ),
-    "audit": ("ambermq.tools.audit.command:audit", "Show and verify the log of who did what."),
+    "audit": ("ambermq.tools.audit.command:audit", "Show and verify the audit log."),
     "bench": (
         "ambermq.tools.messages.bench_command:bench",
         "Measure throughput, latency and the broker's CPU time.",
@@ -43,9 +43,9 @@ _COMMANDS: Final = {
     ),
     "doctor": (
         "ambermq.tools.doctor.command:doctor",
-        "Check disk, limits, clock and interpreter, and give advice.",
+        "Check what this machine does to a broker, and give advice.",
     ),
-    "docs": ("ambermq.tools.documentation:docs", "Print a page of the documentation, or list the pages."),
+    "docs": ("ambermq.tools.documentation:docs", "Print a PAGE of the documentation, or list the pages."),
     "history": ("ambermq.tools.history.commands:history", "Show what happened to queues and messages, and when."),
     "links": ("ambermq.tools.monitor.listings:links", "List, show and close the links of all connections."),
     "log": ("ambermq.tools.history.log_commands:log", "Read, verify, repair and compact the log in a data directory."),

@@ -45,6 +45,10 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChildBroker]:
     assert run(*alice, password="w0rd\n").exit_code == ExitCode.OK
     bob = ("user", "add", "bob", "--plain-only", "--password-file", "-", "--data", directory / "data")
     assert run(*bob, password="b0b\n").exit_code == ExitCode.OK
+    for name in ("bob", "carol"):
+        # A user without a role does what a rule allows.
+        rule = ("acl", "allow", name, "all", "#", "--data", directory / "data")
+        assert run(*rule).exit_code == ExitCode.OK
     (directory / "alice").write_text("w0rd")
     (directory / "bob").write_text("b0b")
     (directory / "wrong").write_text("wrong")
@@ -134,7 +138,8 @@ def test_users_are_managed_beside_the_broker(broker: ChildBroker) -> None:
     assert user("delete", "alice").exit_code == ExitCode.FAILED
     assert user("disable", "alice").exit_code == ExitCode.FAILED
     assert user("delete", "eve").exit_code == ExitCode.NOT_FOUND
-    assert run("user", "list", "--url", at(broker, "bob"), login=secret(broker, "bob")).exit_code == ExitCode.FAILED
+    refused = run("user", "list", "--url", at(broker, "bob"), login=secret(broker, "bob"))
+    assert refused.exit_code == ExitCode.NOT_ALLOWED
 
 
 def test_a_damaged_file_refuses_the_start(tmp_path: Path) -> None:

@@ -40,6 +40,8 @@ def cut(data: bytes) -> list[tuple[int, Composite | None, bytes]]:
         if data[position : position + 4] == b"AMQP":
             position += 8
             continue
+        if data[position : position + 5] == b"HTTP/":
+            return frames  # the answer to an HTTP request
         size = int.from_bytes(data[position : position + 4], "big")
         kind, channel = data[position + 5], int.from_bytes(data[position + 6 : position + 8], "big")
         body, end = position + data[position + 4] * 4, position + size

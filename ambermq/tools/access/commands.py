@@ -62,7 +62,10 @@ def allow(subject: str, actions: str, pattern: str, vhost: str, url: str | None,
 @place_options
 @output_option
 def deny(subject: str, actions: str, pattern: str, vhost: str, url: str | None, data: str | None, output: str) -> None:
-    """Deny USER the actions ACTION on the addresses of PATTERN, whatever other rules allow."""
+    """Deny USER the actions ACTION on the addresses of PATTERN.
+
+    A denial goes before all that other rules allow.
+    """
     _add(Rule(Effect.DENY, subject, actions_named(actions), without_host(pattern), vhost), url, data, output)
 
 
@@ -73,7 +76,10 @@ def deny(subject: str, actions: str, pattern: str, vhost: str, url: str | None, 
 @place_options
 @output_option
 def grant(user: str, role: str, vhost: str, url: str | None, data: str | None, output: str) -> None:
-    """Grant USER the role ROLE: administrator, operator, monitor, application, or one of your own rules."""
+    """Grant USER the role ROLE.
+
+    A role is administrator, operator, monitor, application, or one of your own rules.
+    """
     _add(Rule(Effect.GRANT, user, (), role, vhost), url, data, output)
 
 
@@ -109,7 +115,10 @@ def remove(
 @place_options
 @output_option
 def list_rules(user: str | None, url: str | None, data: str | None, output: str) -> None:
-    """List all rules. The source `configuration` marks those that the configuration implies."""
+    """List all rules.
+
+    The source `configuration` marks those that the configuration implies.
+    """
     rows = [row for row in _backend(url, data).rows() if user in (None, row["subject"])]
     if output != "json":
         rows = [{**row, "actions": ",".join(row["actions"])} for row in rows]
@@ -124,7 +133,9 @@ def list_rules(user: str | None, url: str | None, data: str | None, output: str)
 @place_options
 @output_option
 def test(user: str, action: str, address: str, vhost: str, url: str | None, data: str | None, output: str) -> None:
-    """Explain whether USER may do ACTION on ADDRESS. Exits 10 if it is not allowed.
+    """Explain whether USER may do ACTION on ADDRESS.
+
+    Exits 10 if it is not allowed.
 
     An address with * or # is a pattern, such as the topic of a subscription: all of it must be allowed.
     """

@@ -431,7 +431,7 @@ def _close_removed(server: Server, names: frozenset[str]) -> None:
     "listen",
     multiple=True,
     metavar="ADDRESS",
-    help="Listener instead of --host and --port: amqp://HOST:PORT, amqps://…, ws://…, wss://…, unix:PATH.",
+    help="Listener instead of --host and --port: amqp://HOST:PORT, or with amqps, ws or wss, or unix:PATH.",
 )
 @click.option("--tls-cert", metavar="FILE", help="Certificate of the broker with its chain (PEM).")
 @click.option("--tls-key", metavar="FILE", help="Private key of the certificate (PEM); no other user may read it.")
