@@ -27,7 +27,7 @@ _PAGE = "docs/configuration.md"
 
 def _value(cell: str) -> int | bool | str | tuple[()]:
     text = cell.partition("`")[2].partition("`")[0]
-    known = {"true": True, "false": False, '""': "", '"info"': "info", "[]": ()}
+    known = {"true": True, "false": False, '""': "", '"info"': "info", "[]": (), '"auto"': "auto"}
     return known[text] if text in known else int(text)
 
 

@@ -85,6 +85,7 @@ def run_all(place: Path) -> Found:
     found.run("config explain", "logging.level")
     config, messages = place / "config.toml", place / "messages.ndjson"
     config.write_text(_TEMPLATES)
+    found.run("config check", config)
     messages.write_text(_MESSAGES + "\n")
     broker = ChildBroker(place / "data", arguments=("--config", str(config)))
     broker.start()

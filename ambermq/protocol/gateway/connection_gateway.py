@@ -400,9 +400,13 @@ class ConnectionGateway:
                 self.connection.challenge(found.data)
             case Success():
                 self.identity = found.identity
+                if found.identity.username is not None:
+                    self.gateway.audit.note("login", found.identity, self.peer_info, mechanism=self.mechanism)
                 self.connection.authenticated(True, found.data)
             case Failure():
                 self.login_failure = found
+                stranger = Identity(found.user or None)
+                self.gateway.audit.note("login-failed", stranger, self.peer_info, reason=found.reason)
                 self.connection.authenticated(False)
 
     def _opened(self, event: Opened) -> None:

@@ -32,6 +32,7 @@ from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.amqp10.spec import AmqpCondition
 from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.auth.access import EVERYTHING, Access
+from ambermq.protocol.auth.audit import NO_AUDIT, AuditTrail
 from ambermq.protocol.gateway.connection_peer import ConnectionPeer
 from ambermq.protocol.gateway.container_ids import ContainerIds
 from ambermq.protocol.gateway.engine_port import EnginePort
@@ -102,6 +103,8 @@ class Gateway:
         """The name of the virtual host."""
         self.vhosts = vhosts
         """The virtual hosts of the server; None without a server."""
+        self.audit: AuditTrail = NO_AUDIT
+        """The audit log; the server sets it."""
         self.accounts: UserPort | None = None
         """Carries out commands about users; the server sets it."""
         self.configuration: ConfigPort | None = None

@@ -33,6 +33,7 @@ from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.amqp10.spec import ConnectionCondition
 from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.auth.access import EVERYTHING, Access
+from ambermq.protocol.auth.audit import NO_AUDIT, AuditTrail
 from ambermq.protocol.auth.exchange import Authenticator
 from ambermq.protocol.auth.peer import Peer
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
@@ -89,6 +90,7 @@ class Server:
         address_space_left: Callable[[], int] = lambda: _UNBOUNDED,
         descriptors_max: int = _DESCRIPTORS_MAX,
         accounts: UserPort | None = None,
+        audit: AuditTrail = NO_AUDIT,
         configuration: ConfigPort | None = None,
         clock: Clock | None = None,
         listener_config: ListenerConfig | None = None,
@@ -96,14 +98,15 @@ class Server:
     ) -> None:
         """Serve the virtual hosts of `services`, which include the default one; `vhosts` creates and deletes others.
 
-        `descriptors_max` is the process's limit of open files. `accounts` carries out commands about users. `clock` is
-        the machine's if it is None. `tls` are the certificates of listeners with TLS.
+        `descriptors_max` is the process's limit of open files. `accounts` carries out commands about users, and `audit`
+        notes who did what. `clock` is the machine's if it is None. `tls` are the certificates of listeners with TLS.
         """
         self.limits = limits
         self.server_limits = server_limits
         self.container_id = container_id
         self.authenticator = authenticator
         self._accounts = accounts
+        self._audit = audit
         self.access = access
         self.rules = rules
         self.layers = TransportLayers(
@@ -289,6 +292,7 @@ class Server:
         host = VhostRunner(self, name, services, container_id=self.container_id, access=self.access)
         host.gateway.set_memory_low(is_low=self.memory.is_low)
         host.gateway.accounts = self._accounts
+        host.gateway.audit = self._audit
         host.gateway.configuration = self.configuration
         host.gateway.rules = self.rules
         admission = self.admission

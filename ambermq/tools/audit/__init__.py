@@ -4,7 +4,7 @@ Rule 1. Files hold NDJSON lines, and are never changed but at their end. The old
 Rule 2. A thread writes and syncs. The broker neither waits for it nor fails with it, unless `required` says so.
 Rule 3. No line has a body, a password or a key. What clients name is escaped and cut.
 
-Imports: protocol/auth, tools/client, tools/terminal.
-Imported by: tools, tools/broker, tools/config.
-Names: AuditWriter, AuditConfig, audit.
+Imports: protocol/auth, tools/client, tools/config, tools/terminal.
+Imported by: tools, tools/broker.
+Names: AuditWriter, audit.
 """

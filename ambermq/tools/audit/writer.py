@@ -18,14 +18,19 @@ from typing import Any, Final, final
 from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.auth.peer import Peer
 from ambermq.tools.audit.chain import FIRST, audit_files, encode_line, hash_of, last_hash, path_of_file
-from ambermq.tools.audit.config import AuditConfig
+from ambermq.tools.config.audit_settings import AuditConfig
 
 __all__ = ["AUDIT_DIRECTORY", "AuditWriter"]
 
 AUDIT_DIRECTORY: Final = "audit"
+LOGIN_FAILED: Final = "login-failed"
 _SYNC_SECONDS: Final = 1.0
 _CLOSE_SECONDS: Final = 10.0
 _LOCAL_USER: Final = "local"
+_FAILURES_MAX: Final = 10
+"""Lines about failed logins of an address in a minute; further ones are counted."""
+_ADDRESSES_MAX: Final = 10_000
+"""The addresses whose failed logins are counted."""
 
 
 @final
@@ -52,6 +57,8 @@ class AuditWriter:
         self._queue: deque[dict[str, Any]] = deque()
         self._condition = Condition()
         self._missing = 0
+        self._failures: dict[str, tuple[int, int]] = {}
+        """Address to the minute of its failed logins and their number."""
         self._is_closing = False
         self._number, self._prev, self._size = self._last_place()
         self._fd = -1
@@ -62,6 +69,8 @@ class AuditWriter:
 
     def note(self, event: str, identity: Identity | None, peer: Peer | None, /, **values: Any) -> None:
         """Append an event; see AuditTrail."""
+        if event == LOGIN_FAILED and not self._is_told(peer, values):
+            return
         line: dict[str, Any] = {"time": self._time(), "event": event}
         if identity is not None:
             line["user"] = _LOCAL_USER if identity.is_local else self._cut(identity.username or "")
@@ -76,6 +85,23 @@ class AuditWriter:
                 line["missing_before"], self._missing = self._missing, 0
             self._queue.append(line)
             self._condition.notify()
+
+    def _is_told(self, peer: Peer | None, values: dict[str, Any]) -> bool:
+        """Count a failed login; return whether it gets a line: the first ten of a minute and an address do.
+
+        The next line of the address has the number of the others.
+        """
+        address, minute = "" if peer is None else peer.address, int(self._clock_s() // 60)
+        with self._condition:
+            first, count = self._failures.get(address, (minute, 0))
+            if first != minute:
+                if count > _FAILURES_MAX:
+                    values["more_before"] = count - _FAILURES_MAX
+                count = 0
+            if address not in self._failures and len(self._failures) >= _ADDRESSES_MAX:
+                self._failures.clear()
+            self._failures[address] = (minute, count + 1)
+        return count < _FAILURES_MAX
 
     def close(self) -> None:
         """Write and sync what waits, and end the thread; a disk that fails is given up after some seconds."""

@@ -5,7 +5,8 @@ Rule 2. The line `ready amqp://HOST:PORT data=DIR` on standard output comes when
 Rule 3. A virtual host whose log cannot be recovered refuses the start.
 Rule 4. A compaction that the broker starts is a child process; the broker's stop ends it.
 
-Imports: engine/*, log/*, protocol/*, tools/broker/users, tools/client, tools/config, tools/terminal.
+Imports: ambermq, engine/*, log/*, protocol/*, tools/audit, tools/broker/*, tools/client, tools/config,
+    tools/terminal.
 Imported by: tools, tools/compaction, tools/vhosts.
 Names: serve, ChildBroker, VhostStore, CompactionStarter, offline_engine.
 """

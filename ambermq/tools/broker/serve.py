@@ -27,6 +27,7 @@ import click
 import structlog
 import uvloop
 
+from ambermq import __version__
 from ambermq.engine.errors import EngineError
 from ambermq.engine.selectors.selector import prepare_parser
 from ambermq.log.errors import LogFailed
@@ -47,9 +48,10 @@ from ambermq.protocol.server.listeners.tls_contexts import TlsContexts
 from ambermq.protocol.server.listeners.unix_socket import bind_owner_socket, remove_owner_socket
 from ambermq.protocol.server.server import Server
 from ambermq.protocol.server_limits import ServerLimits
+from ambermq.tools.audit.writer import AUDIT_DIRECTORY, AuditWriter
 from ambermq.tools.broker.compaction_child import CompactionStarter
 from ambermq.tools.broker.file_modes import check_owner, private_files
-from ambermq.tools.broker.http_sockets import http_place, http_sockets, http_url
+from ambermq.tools.broker.http.http_sockets import http_place, http_sockets, http_url
 from ambermq.tools.broker.listening import (
     bound_listeners,
     in_order_of_announcement,
@@ -85,10 +87,11 @@ from ambermq.tools.terminal.output import print_line
 from ambermq.tools.terminal.variables import read_variable
 
 if TYPE_CHECKING:
-    from ambermq.tools.broker.http_listener import HttpListener
+    from ambermq.tools.broker.http.http_listener import HttpListener
 
 __all__ = ["Broker", "serve"]
 
+_AUDIT_CHECK_SECONDS: Final = 0.2
 _NAMES_SHOWN: Final = 200
 """The characters of a list of names in a log line."""
 CONFIG_VARIABLE: Final = "AMBERMQ_CONFIG"
@@ -190,6 +193,7 @@ class Broker:
         reload = SettingsReload(self.source, Resolution(self.settings, self.origins))
         limits = self.settings.server
         logins = LoginThreads(limits)
+        audit = self._open_audit()
         administration = UserAdministration(self.directory, users, limits, rules)
         authenticator = BrokerAuthenticator(
             users,
@@ -209,6 +213,7 @@ class Broker:
             container_id=f"ambermq-{vhosts.services[DEFAULT_VHOST].engine.log.log_id.hex()}",
             authenticator=authenticator,
             accounts=administration,
+            audit=audit,
             configuration=reload,
             access=rules.access,
             rules=rules,
@@ -218,6 +223,7 @@ class Broker:
             tls=tls,
         )
         administration.server = server
+        self._end_with_audit(server, audit)
         rules.serve(server)
         owner_socket = self._owner_socket()
         with listen_errors(self.addresses[0]):
@@ -247,6 +253,8 @@ class Broker:
         await server.stop()
         logins.close()
         notifier.close()
+        audit.note("broker-stopped", None, None)
+        audit.close()
         for one in owner_socket:
             remove_owner_socket(one)
         if listener is not None:
@@ -293,6 +301,29 @@ class Broker:
 
         reload.flush = flush
 
+    def _open_audit(self) -> AuditWriter:
+        """Begin the audit log of the directory, with the start of the broker."""
+
+        def failed(reason: str) -> None:
+            structlog.get_logger().error("audit log not written", reason=reason, advice="check the disk")
+
+        audit = AuditWriter(Path(self.directory) / AUDIT_DIRECTORY, self.settings.audit, failed=failed)
+        audit.note("broker-started", None, None, version=__version__)
+        return audit
+
+    def _end_with_audit(self, server: Server, audit: AuditWriter) -> None:
+        """End the broker when the audit log fails, if the configuration requires that log."""
+        loop = asyncio.get_running_loop()
+
+        def check() -> None:
+            if audit.failure:
+                server.fail(LogFailed(f"the audit log is required: {audit.failure}"))
+            elif not server.stopped.is_set():
+                loop.call_later(_AUDIT_CHECK_SECONDS, check)
+
+        if self.settings.audit.required:
+            check()
+
     def _owner_socket(self) -> list[Listener]:
         """Return the listener of the directory; none if it cannot be bound, and commands use the network then."""
         try:
@@ -329,7 +360,7 @@ def _answers_during_recovery(
     if not http:
         return nullcontext()
     # Slow imports, which a broker without the listener does not need.
-    from ambermq.tools.broker.http_listener import recovery_listener  # noqa: PLC0415
+    from ambermq.tools.broker.http.http_listener import recovery_listener  # noqa: PLC0415
 
     return recovery_listener(http, limits, lambda: vhosts.scanned)
 
@@ -340,7 +371,7 @@ async def _http_listener(
     """Start the HTTP listener, if there are sockets for it."""
     if not http:
         return None
-    from ambermq.tools.broker.http_listener import HttpListener  # noqa: PLC0415
+    from ambermq.tools.broker.http.http_listener import HttpListener  # noqa: PLC0415
 
     listener = HttpListener(server, directory, limits)
     await listener.start(http)

@@ -5,7 +5,7 @@
     [listeners]   the names of ListenerConfig
     [connection]  the names of ConnectionLimits     [permissions]  the names of Permissions
     [compaction]  the names of CompactionConfig     [retention]    the names of RetentionConfig
-    [logging]     the names of LogLines
+    [logging]     the names of LogLines            [audit]        the names of AuditConfig
     [[templates]] of queues (template_settings.py)
 
 Rule: a key of the configuration is the name of a field; no second list of keys exists. resolution.py reads them.
@@ -20,6 +20,7 @@ from ambermq.log.config import LogConfig
 from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.server.listeners.listener_config import ListenerConfig
 from ambermq.protocol.server_limits import ServerLimits
+from ambermq.tools.config.audit_settings import AuditConfig
 from ambermq.tools.config.compaction_schedule import CompactionConfig
 from ambermq.tools.config.retention_schedule import RetentionConfig
 
@@ -72,6 +73,8 @@ class Settings:
     """The schedule of retention."""
     logging: LogLines = field(default_factory=LogLines)
     """The log lines."""
+    audit: AuditConfig = field(default_factory=AuditConfig)
+    """The limits of the audit log."""
     users: Mapping[str, str] = field(default_factory=dict)
     """Name to password; empty: anonymous clients on the loopback interface."""
     permissions: Permissions = field(default_factory=Permissions)

@@ -81,7 +81,8 @@ def test_pages_tile(what: str, budget: TimeBudget) -> None:
 
 
 def _page(world: World, orders: SortedIds, what: str, **asked: int) -> dict[str, Any]:
-    request = SimpleNamespace(orders=orders)
+    gateway = SimpleNamespace(age_us=lambda _queue: None)
+    request = SimpleNamespace(orders=orders, peer=SimpleNamespace(gateway=gateway))
     command = _QUERIES[what](request, asked, {"attributeNames": ["id"]}, 1000)
     assert type(command) is Inspect
     while True:

@@ -8,8 +8,8 @@ import pytest
 from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.auth.peer import Peer
 from ambermq.tools.audit.chain import audit_files
-from ambermq.tools.audit.config import AuditConfig
 from ambermq.tools.audit.writer import AuditWriter
+from ambermq.tools.config.audit_settings import AuditConfig
 from tests.tools.conftest import Run
 
 

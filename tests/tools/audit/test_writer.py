@@ -15,8 +15,8 @@ import pytest
 from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.auth.peer import Peer
 from ambermq.tools.audit.chain import Fault, Line, audit_files, walk
-from ambermq.tools.audit.config import AuditConfig
 from ambermq.tools.audit.writer import AuditWriter
+from ambermq.tools.config.audit_settings import AuditConfig
 
 _ALICE = Identity("alice")
 _PEER = Peer(address="10.0.0.7", name="10.0.0.7:4000", is_local=False)

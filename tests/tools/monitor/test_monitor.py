@@ -59,7 +59,7 @@ def test_a_connection_has_a_line_at_its_beginning_and_at_its_end(run: Run, tmp_p
     opened = [line for line in lines if line["event"] == "connection opened"]
     closed = [line for line in lines if line["event"] == "connection closed"]
     assert [line["connection"] for line in opened] == [line["connection"] for line in closed] == [1, 2]
-    assert (closed[0]["messages_in"], closed[0]["reason"]) == (1, "the client closed it")
+    assert (closed[0]["messages_in"], closed[0]["reason"]) == (1, "closed by the peer")
     assert opened[1]["container"] == "a\\nb\\x1b[2J"
 
 

@@ -36,6 +36,7 @@ from ambermq.protocol.gateway.nodes.request_response import RequestResponse, tar
 from ambermq.protocol.management.access.rules import RuleCommand
 from ambermq.protocol.management.access.users import UserCommand
 from ambermq.protocol.management.administration.configuration import ConfigCommand
+from ambermq.protocol.management.broker import GET_LIMITS
 from ambermq.protocol.management.operations import KINDS, describe, noun_of, operation_of
 from ambermq.protocol.management.queues import QUEUE_TYPE
 from ambermq.protocol.management.routes import ROUTE
@@ -50,6 +51,10 @@ _TEXT_BYTES_MAX: Final = 1024
 """The bound of each text of an answer: reply-to, correlation-id, description."""
 _EMPTY_BODIES: Final[tuple[Any, ...]] = (None, "", b"", [])
 """The bodies that mean none: some clients cannot send a message without a body."""
+_LOOKS: Final = frozenset(("", "READ", "QUERY", ROUTE, GET_LIMITS))
+"""The operations that change nothing; empty before the operation is known."""
+_REFUSED: Final = 400
+"""The least status code of a refusal."""
 _STATUS: Final = {
     "amqp:not-allowed": 403,
     "amqp:unauthorized-access": 403,
@@ -79,6 +84,8 @@ class _Request:
     """The kind of the object, for the sentence of a refusal."""
     operation: str = ""
     kind: str = ""
+    name: str = ""
+    """The name of the object, for the audit log."""
     is_open: bool = True
     """Whether the user sees everything, so that no row of the answer is left out."""
 
@@ -187,7 +194,7 @@ class ManagementNode:
         request.noun = noun_of(kind)
         command_of = operation_of(operation, kind)
         gateway = self._peer.gateway
-        request.operation, request.kind = operation, str(kind)
+        request.operation, request.kind, request.name = operation, str(kind), str(properties.get("name", ""))
         request.is_open = gateway.access.sees_all(self._peer.identity, gateway.vhost)
         command = command_of(request, properties, body, gateway.limits.query_results_max)
         check_operation(self._peer, operation, kind, properties, body)
@@ -240,11 +247,28 @@ class ManagementNode:
         status = _STATUS.get(refusal.condition, 400)
         self._answer(request, status, refusal.description, {}, condition=refusal.condition)
 
+    def _note(self, request: _Request, status: int, description: str) -> None:
+        """Note a change in the audit log, done or refused. Requests that only look are not noted."""
+        if request.operation in _LOOKS:
+            return
+        peer = self._peer
+        peer.gateway.audit.note(
+            "change" if status < _REFUSED else "change-refused",
+            peer.identity,
+            peer.peer_info,
+            vhost=peer.gateway.vhost,
+            operation=request.operation,
+            kind=request.noun,
+            name=request.name or None,
+            reason=None if status < _REFUSED else description,
+        )
+
     def _answer(
         self, request: _Request, status: int, description: str, body: Mapping[str, Any], *, condition: str = ""
     ) -> None:
         self.links.pending -= 1
         self.links.settle(request.link, request.delivery_id)
+        self._note(request, status, description)
         result: dict[str, Any] = {"statusCode": Int(status), "statusDescription": _cut(description)}
         if condition:
             result["errorCondition"] = Symbol(condition)

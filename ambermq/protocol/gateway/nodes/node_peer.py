@@ -6,6 +6,8 @@ Rule: a node uses nothing else of its connection. So this package does not impor
 from typing import Protocol
 
 from ambermq.engine.commands import Command
+from ambermq.protocol.auth.audit import AuditTrail
+from ambermq.protocol.auth.peer import Peer
 from ambermq.protocol.gateway.links.link_peer import LinkGateway, LinkPeer
 from ambermq.protocol.management.access.rules import RulePort
 from ambermq.protocol.management.access.users import UserPort
@@ -47,6 +49,10 @@ class NodeGateway(LinkGateway, AnswerPort, Protocol):
         """The part of the broker that carries out commands about its configuration; None without one."""
 
     @property
+    def audit(self) -> AuditTrail:
+        """The audit log."""
+
+    @property
     def lost_links(self) -> CommandOrder:
         """The lost links, which no request overtakes."""
 
@@ -57,6 +63,10 @@ class NodePeer(LinkPeer, Protocol):
     @property
     def gateway(self) -> NodeGateway:
         """The gateway of the virtual host that the connection belongs to."""
+
+    @property
+    def peer_info(self) -> Peer:
+        """Where the connection comes from."""
 
     def post(self, address: str, message: bytes) -> bool:
         """Send a message of the broker to an address, and return whether the address exists here."""

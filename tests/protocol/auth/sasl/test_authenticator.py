@@ -117,7 +117,8 @@ def test_mechanisms_without_users() -> None:
     assert broker.authenticator.mechanisms(_REMOTE) == _SCRAM
     assert broker.authenticator.bare(_REMOTE) is None
     assert Broker(Users(b"s" * 32), allows_anonymous=False).authenticator.bare(LOCAL_PEER) is None
-    assert Broker(Users(b"s" * 32), allows_anonymous=True).login("ANONYMOUS", None, peer=_REMOTE) == Success(Identity())
+    remote = Success(Identity(is_remote=True))
+    assert Broker(Users(b"s" * 32), allows_anonymous=True).login("ANONYMOUS", None, peer=_REMOTE) == remote
 
 
 def test_an_allowed_anonymous_peer_has_a_name_where_users_are() -> None:

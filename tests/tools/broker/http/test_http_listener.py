@@ -15,8 +15,8 @@ import pytest
 from ambermq.protocol.http.metric_table import METRICS, RECOVERY_METRICS
 from ambermq.protocol.server_limits import ServerLimits
 from ambermq.tools.broker.child_broker import ChildBroker
-from ambermq.tools.broker.http_listener import recovery_listener
-from ambermq.tools.broker.listening import bound_sockets
+from ambermq.tools.broker.http.http_listener import recovery_listener
+from ambermq.tools.broker.http.http_sockets import http_sockets
 from tests.tools.conftest import Run
 
 _ROOT = Path(__file__).parents[3]
@@ -122,7 +122,7 @@ def test_another_place_is_refused(tmp_path: Path, place: str) -> None:
 
 def test_a_broker_that_recovers_lives_and_is_not_ready() -> None:
     """The answer tells how far it is; the port stays bound for the broker."""
-    with bound_sockets("127.0.0.1", 0) as sockets:
+    with http_sockets(("127.0.0.1", 0)) as sockets:
         port = sockets[0].getsockname()[1]
         with recovery_listener(sockets, ServerLimits(), lambda: (40, 100)):
             assert get(port, "/healthz")[0] == 200

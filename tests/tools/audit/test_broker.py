@@ -1,0 +1,61 @@
+"""What a running broker writes to its audit log."""
+
+from pathlib import Path
+
+from ambermq.tools.audit.chain import Fault, Line, walk
+from ambermq.tools.broker.child_broker import ChildBroker
+from tests.tools.conftest import Run
+
+
+def test_a_broker_notes_logins_changes_and_refusals(tmp_path: Path, run: Run) -> None:
+    """Who did what from where, in order; what only looks is not noted."""
+    broker = ChildBroker(tmp_path / "data", arguments=("--user", "alice:secret"))
+    broker.start()
+    place = broker.url.removeprefix("amqp://")
+    alice = f"amqp://alice:secret@{place}"
+    try:
+        assert run("queue", "declare", "orders", "--url", alice).exit_code == 0
+        assert run("queue", "list", "--url", alice).exit_code == 0
+        assert run("queue", "purge", "orders", "--url", alice).exit_code == 0
+        assert run("queue", "delete", "absent", "--url", alice).exit_code != 0
+        assert run("queue", "list", "--url", f"amqp://alice:wrong@{place}").exit_code == 9
+    finally:
+        broker.stop()
+    found = list(walk(tmp_path / "data" / "audit"))
+    assert not [one for one in found if isinstance(one, Fault)]
+    events = [one.values for one in found if isinstance(one, Line)]
+    assert (events[0]["event"], events[-1]["event"]) == ("broker-started", "broker-stopped")
+    changes = [one for one in events if one["event"] == "change" and one["user"] == "alice"]
+    assert [(one["operation"], one["kind"], one["name"]) for one in changes] == [
+        ("CREATE", "queue", "orders"),
+        ("PURGE", "queue", "orders"),
+    ]
+    (refused,) = [one for one in events if one["event"] == "change-refused"]
+    assert (refused["operation"], refused["name"], refused["vhost"]) == ("DELETE", "absent", "default")
+    logins = [one for one in events if one["event"] == "login" and one["user"] == "alice"]
+    assert len(logins) == 4
+    failed = [one for one in events if one["event"] == "login-failed"]
+    assert failed
+    assert failed[0]["user"] == "alice"
+    assert "wrong" not in str([one for one in events if one not in failed])
+    assert "secret" not in str(events)
+
+
+def test_failed_logins_of_an_address_are_counted(tmp_path: Path) -> None:
+    """A flood of guesses leaves ten lines a minute, and then the number of the others."""
+    from ambermq.protocol.auth.identity import Identity
+    from ambermq.protocol.auth.peer import Peer
+    from ambermq.tools.audit.writer import AuditWriter
+    from ambermq.tools.config.audit_settings import AuditConfig
+
+    times = [0.0]
+    writer = AuditWriter(tmp_path / "audit", AuditConfig(), clock_s=lambda: times[0])
+    peer = Peer(address="10.0.0.7", name="10.0.0.7:1")
+    for _ in range(1400):
+        writer.note("login-failed", Identity("bob"), peer, reason="wrong password")
+    times[0] = 61.0
+    writer.note("login-failed", Identity("bob"), peer, reason="wrong password")
+    writer.close()
+    events = [one.values for one in walk(tmp_path / "audit") if isinstance(one, Line)]
+    assert len(events) == 11
+    assert events[-1]["more_before"] == 1390

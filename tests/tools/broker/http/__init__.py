@@ -1,0 +1,1 @@
+"""Tests of ambermq/tools/broker/http: a real broker that answers over HTTP."""
