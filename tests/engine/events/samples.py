@@ -92,7 +92,7 @@ SAMPLES: Final = (
     ),
     Sample(QueueDeleted(20, TIME_US, 2), "queue 'orders' deleted"),
     Sample(
-        Subscribed(23, TIME_US, 2, Subscription("news.#", "mine", "c", False, False, "a = 1", True)),
+        Subscribed(23, TIME_US, 2, Subscription("news.#", "mine", "c", False, False, "a = 1", True, owner="alice")),
         "'orders' subscribes c/mine to topic 'news.#' where a = 1 (durable), without its own messages",
     ),
     Sample(

@@ -1,5 +1,6 @@
 """The HTTP listener of a real broker: health, readiness, metrics, and what it refuses."""
 
+import contextlib
 import http.client
 import json
 import re
@@ -19,7 +20,7 @@ from ambermq.tools.broker.http.http_listener import recovery_listener
 from ambermq.tools.broker.http.http_sockets import http_sockets
 from tests.tools.conftest import Run
 
-_ROOT = Path(__file__).parents[3]
+_ROOT = Path(__file__).parents[4]
 _NAME = re.compile(r"\bambermq_\w+")
 
 
@@ -43,6 +44,16 @@ def broker(tmp_path_factory: pytest.TempPathFactory, port: int) -> Iterator[Chil
     child.start()
     yield child
     child.kill()
+
+
+def _await_listener(port: int) -> None:
+    """Wait until the thread of the listener listens."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        with contextlib.suppress(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        time.sleep(0.01)
 
 
 def get(port: int, path: str, **headers: str) -> tuple[int, str]:
@@ -125,6 +136,7 @@ def test_a_broker_that_recovers_lives_and_is_not_ready() -> None:
     with http_sockets(("127.0.0.1", 0)) as sockets:
         port = sockets[0].getsockname()[1]
         with recovery_listener(sockets, ServerLimits(), lambda: (40, 100)):
+            _await_listener(port)
             assert get(port, "/healthz")[0] == 200
             assert get(port, "/readyz") == (503, "recovering: 40 of 100 bytes of the log are read\n")
             assert "ambermq_recovery_scanned_bytes 40.0" in get(port, "/metrics")[1]
