@@ -22,6 +22,9 @@ __all__ = ["FIRST", "Fault", "Line", "audit_files", "encode_line", "hash_of", "l
 FIRST: Final = "0" * 64
 """The hash before the first line."""
 _SUFFIX: Final = ".ndjson"
+_TAIL_BYTES: Final = 1 << 16
+_NEWLINES: Final = 2
+"""The end of the last whole line, and the end of the one before."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -63,8 +66,16 @@ def audit_files(directory: Path) -> list[Path]:
 
 
 def last_hash(path: Path) -> str | None:
-    """Return the hash of a file's last whole line; None if it has none."""
-    lines = path.read_bytes().split(b"\n")[:-1]
+    """Return the hash of a file's last whole line; None if it has none. Only the end of the file is read."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        tail, start = b"", size
+        # The last line is whole when the newline before it is read, too.
+        while start and tail.count(b"\n") < _NEWLINES:
+            start = max(start - _TAIL_BYTES, 0)
+            file.seek(start)
+            tail = file.read(size - start)
+    lines = tail.split(b"\n")[:-1]
     return hash_of(lines[-1]) if lines else None
 
 

@@ -45,11 +45,10 @@ class AuditWriter:
         failed: Callable[[str], None] = lambda _reason: None,
         clock_s: Callable[[], float] = time.time,
     ) -> None:
-        """Open the log; `failed` is called in the thread with the reason when writing begins to fail.
+        """Begin the log; `failed` is called in the thread with the reason when writing begins to fail.
 
-        Raises OSError if the directory cannot be made.
+        The thread makes the directory, so that a full disk stops no broker.
         """
-        directory.mkdir(mode=0o700, exist_ok=True)
         self._directory = directory
         self._config = config
         self._failed = failed
@@ -60,7 +59,8 @@ class AuditWriter:
         self._failures: dict[str, tuple[int, int]] = {}
         """Address to the minute of its failed logins and their number."""
         self._is_closing = False
-        self._number, self._prev, self._size = self._last_place()
+        self._number, self._prev, self._size = 0, FIRST, 0
+        """The file to write, from 1; 0 before it is known."""
         self._fd = -1
         self.failure = ""
         """Why the log cannot be written; empty while it can."""
@@ -163,13 +163,16 @@ class AuditWriter:
         if not self.failure:
             self._failed(reason)
         self.failure = reason
+        self._number = 0
         with suppress(OSError):
             self._close_file()
-            self._number, self._prev, self._size = self._last_place()
 
     def _write_all(self) -> bool:
         """Write what waits; return whether anything was written."""
         count = 0
+        if self._queue and not self._number:
+            self._directory.mkdir(mode=0o700, exist_ok=True)
+            self._number, self._prev, self._size = self._last_place()
         while self._queue:
             line = encode_line(self._queue[0], self._prev)
             self._open_file(len(line) + 1)

@@ -245,6 +245,7 @@ class Broker:
         reloads.cancel()
         await asyncio.wait([compactions, reloads])
         if server.failure is not None:
+            audit.close()
             raise server.failure
         structlog.get_logger().info("stopping", data=self.directory)
         notifier.stopping()

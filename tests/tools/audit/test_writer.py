@@ -168,3 +168,35 @@ def test_events_are_on_the_disk_soon(directory: Path) -> None:
     writer.note("event", None, None)
     _eventually(lambda: audit_files(directory) and json.loads(audit_files(directory)[0].read_bytes() or b"{}"))
     writer.close()
+
+
+def test_a_disk_without_room_for_the_directory_stops_nothing(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first start of this version on a full disk: the events wait until there is room."""
+    full = [True]
+    make = Path.mkdir
+
+    def mkdir(path: Path, *arguments: Any, **options: Any) -> None:
+        if full[0] and path == directory:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        make(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    writer = AuditWriter(directory, AuditConfig())
+    writer.note("broker-started", None, None)
+    _eventually(lambda: writer.failure)
+    full[0] = False
+    _eventually(lambda: not writer.failure)
+    writer.close()
+    assert [event["event"] for event in _events(directory)] == ["broker-started"]
+
+
+def test_the_hash_of_a_long_last_line_needs_no_whole_file(directory: Path) -> None:
+    """Lines that are longer than one read of the end, and many short ones."""
+    writer = AuditWriter(directory, AuditConfig(text_max=200_000))
+    for text in ("a" * 150_000, "b", "c" * 100_000):
+        writer.note("event", None, None, text=text)
+    writer.close()
+    again = AuditWriter(directory, AuditConfig())
+    again.note("last", None, None)
+    again.close()
+    assert [event["event"] for event in _events(directory)] == ["event", "event", "event", "last"]
