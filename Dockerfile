@@ -14,6 +14,6 @@ USER ambermq
 VOLUME /data
 EXPOSE 5672
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=10s --timeout=5s --start-period=60s CMD ["ambermq", "queue", "list", "--output", "json"]
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s CMD ["ambermq", "check"]
 # Inside the container every interface is the container's own. Publish the port on the loopback of the host, or give users.
 CMD ["ambermq", "serve", "--host", "0.0.0.0", "--anonymous"]
