@@ -22,7 +22,17 @@ from ambermq.engine.errors import Refused
 from ambermq.engine.model.muxer import QUEUE_MUXER, TOPIC_MUXER
 from ambermq.engine.patterns.pattern import ANY_WORDS, check_pattern
 
-__all__ = ["EVERY_ADDRESS", "SERVER_NODES", "USERS_ADDRESS", "Words", "address_words", "pattern_words", "without_host"]
+__all__ = [
+    "ADDRESS_LENGTH_MAX",
+    "EVERY_ADDRESS",
+    "SERVER_NODES",
+    "USERS_ADDRESS",
+    "Words",
+    "address_words",
+    "pattern_words",
+    "rule_words",
+    "without_host",
+]
 
 Words = tuple[str, ...]
 
@@ -32,8 +42,8 @@ USERS_ADDRESS: Final = "$users"
 """The affairs of users and rules."""
 SERVER_NODES: Final = ("$config", "$connections", USERS_ADDRESS, "$vhosts")
 """The affairs of the whole server: a rule for one virtual host covers them only if it names them."""
-_ADDRESS_MAX: Final = 4096
-"""Characters of an address that has words: a message names addresses of any length."""
+ADDRESS_LENGTH_MAX: Final = 4096
+"""Characters of an address that has words: a message names addresses of any length, and every deny touches such one."""
 _DOT: Final = "."
 _DESTINATION: Final = "./."
 _NODES: Final = "nodes"
@@ -55,7 +65,7 @@ def without_host(text: str) -> str:
 
 def address_words(address: str) -> Words:
     """Return the words of an address; it is total: an address that no node has is a node of its own."""
-    if len(address) > _ADDRESS_MAX:
+    if len(address) > ADDRESS_LENGTH_MAX:
         return (_NODES, address)
     try:
         parsed = parse_address(address, name_bytes_max=sys.maxsize)
@@ -72,9 +82,13 @@ def address_words(address: str) -> Words:
     return (*_named("muxers", parsed.name), _DESTINATION, *parsed.destination.split(_DOT))
 
 
+def rule_words(text: str) -> Words:
+    """Return the words of the pattern of a rule, which a person may write with scheme and host. Raises EngineError."""
+    return pattern_words(without_host(text))
+
+
 def pattern_words(text: str) -> Words:
     """Return the words of a pattern. Raises EngineError for text that is neither a pattern nor an address."""
-    text = without_host(text)
     if text == EVERY_ADDRESS:
         return (ANY_WORDS,)
     if text == "/log" or text.startswith("$"):

@@ -16,7 +16,15 @@ from typing import Final, NamedTuple, final
 from ambermq.engine.errors import EngineError
 from ambermq.engine.patterns.words import Words as TextWords
 from ambermq.protocol.auth.access import Action, Decision
-from ambermq.protocol.auth.address_words import EVERY_ADDRESS, SERVER_NODES, Words, address_words, pattern_words
+from ambermq.protocol.auth.address_words import (
+    ADDRESS_LENGTH_MAX,
+    EVERY_ADDRESS,
+    SERVER_NODES,
+    Words,
+    address_words,
+    pattern_words,
+    rule_words,
+)
 from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.auth.roles import ADMINISTRATOR, ROLES
 from ambermq.protocol.auth.word_inclusion import is_inside, overlaps
@@ -63,9 +71,11 @@ class Rule:
             raise EngineError(f"a rule names a user or {ROLE_PREFIX}NAME, found {self.subject!r:.80}")
         if not self.vhost or not self.vhost.isprintable():
             raise EngineError(f"a rule names a virtual host or {EVERY_VHOST}, found {self.vhost!r:.80}")
+        if not self.pattern.isprintable():
+            raise EngineError(f"a pattern has only printable characters, found {self.pattern!r:.80}")
         if self.effect is not Effect.GRANT:
-            pattern_words(self.pattern)
-        elif self.subject.startswith(ROLE_PREFIX) or not self.pattern.isprintable() or not self.pattern:
+            rule_words(self.pattern)
+        elif self.subject.startswith(ROLE_PREFIX) or not self.pattern:
             raise EngineError(f"a grant gives a user a role, found {self.subject!r:.80} and {self.pattern!r:.80}")
 
     def __str__(self) -> str:
@@ -91,6 +101,16 @@ class Accounts:
     """Enabled user of the file to the roles that it has there, in all virtual hosts."""
 
 
+class _Asked(NamedTuple):
+    """An address or a pattern that is compared with entries."""
+
+    words: Words
+    text: TextWords | None
+    """The words of an address; None for a pattern."""
+    is_long: bool = False
+    """Whether it has no words because of its length."""
+
+
 class _Entry(NamedTuple):
     """A rule that is ready for comparison."""
 
@@ -102,20 +122,24 @@ class _Entry(NamedTuple):
     """Whether it covers the affairs of the whole server."""
     text: str
 
-    def covers(self, words: Words, *, is_pattern: bool) -> bool:
-        """Return whether all texts of `words` are inside."""
-        if not self.is_server_wide and words in _SERVER_WIDE:
+    def covers(self, asked: _Asked) -> bool:
+        """Return whether all that is asked for is inside."""
+        if not self.is_server_wide and asked.words in _SERVER_WIDE:
             return False
-        return is_inside(words, self.words) if is_pattern else TextWords(words).match(self.words)
+        return is_inside(asked.words, self.words) if asked.text is None else asked.text.match(self.words)
 
-    def touches(self, words: Words, *, is_pattern: bool) -> bool:
-        """Return whether a text of `words` is inside."""
-        return overlaps(words, self.words) if is_pattern else TextWords(words).match(self.words)
+    def touches(self, asked: _Asked) -> bool:
+        """Return whether a part of what is asked for is inside."""
+        if asked.text is None:
+            return overlaps(asked.words, self.words)
+        return asked.is_long or asked.text.match(self.words)
 
 
 _ALLOWED: Final = Decision(is_allowed=True, reason="a process of the broker's own user is an administrator")
 _NO_USERS: Final = Decision(is_allowed=True, reason="this broker has no users")
+_NO_RULE: Final = Decision(is_allowed=False, reason="no rule allows it")
 _SEES: Final = "see"
+_EVERY_ACTION: Final = frozenset(Action)
 
 
 @final
@@ -143,7 +167,10 @@ class RuleSet:
         return self._free(identity, pattern) or self._decision(_user(identity), vhost, action, pattern, is_pattern=True)
 
     def sees(self, identity: Identity, vhost: str, address: str) -> bool:
-        """Return whether QUERY and READ show an address, which may be a pattern: any action on it is allowed."""
+        """Return whether QUERY and READ show an address, which may be a pattern: any action on it is allowed.
+
+        What a role such as `monitor` shows stays visible until every action is denied.
+        """
         free = self._free(identity, address)
         if free is not None:
             return free.is_allowed
@@ -206,19 +233,19 @@ class RuleSet:
 
     def _decide(self, user: str, vhost: str, action: Action | str, address: str, *, is_pattern: bool) -> Decision:
         try:
-            words = pattern_words(address) if is_pattern else address_words(address)
+            asked = _asked(address, is_pattern=is_pattern)
         except EngineError as error:
             return Decision(is_allowed=False, reason=str(error))
         entries = self._entries_of(user, vhost)
+        if action == _SEES:
+            return _visibility(entries, asked)
         for entry in entries:
-            if entry.effect is Effect.DENY and action in entry.actions and entry.touches(words, is_pattern=is_pattern):
+            if entry.effect is Effect.DENY and action in entry.actions and entry.touches(asked):
                 return Decision(is_allowed=False, reason=entry.text)
         for entry in entries:
-            is_meant = entry.effect is Effect.ALLOW and (action in entry.actions or action == _SEES)
-            is_shown = entry.effect is Effect.GRANT and action == _SEES
-            if (is_meant or is_shown) and entry.covers(words, is_pattern=is_pattern):
+            if entry.effect is Effect.ALLOW and action in entry.actions and entry.covers(asked):
                 return Decision(is_allowed=True, reason=entry.text)
-        return Decision(is_allowed=False, reason="no rule allows it")
+        return _NO_RULE
 
     def _entries_of(self, user: str, vhost: str) -> tuple[_Entry, ...]:
         key = (user, vhost)
@@ -250,7 +277,7 @@ class RuleSet:
         if rule.effect is Effect.GRANT:
             yield from self._of_role(rule.pattern, vhost, rule.vhost, text)
             return
-        words = pattern_words(rule.pattern)
+        words = rule_words(rule.pattern)
         is_server_wide = rule.vhost == EVERY_VHOST or words[0] == "nodes"
         yield _Entry(rule.effect, frozenset(rule.actions), words, rule.vhost, is_server_wide, text)
 
@@ -265,6 +292,25 @@ class RuleSet:
         for rule in self._by_subject.get(f"{ROLE_PREFIX}{role}", ()):
             if rule.vhost in (vhost, EVERY_VHOST):
                 yield from self._of_rule(rule, vhost, f"{text}; rule {self._numbers[rule]}: {rule}")
+
+
+def _asked(address: str, *, is_pattern: bool) -> _Asked:
+    """Return an address or a pattern, ready for comparison. Raises EngineError for a bad pattern."""
+    if is_pattern:
+        return _Asked(pattern_words(address), None)
+    words = address_words(address)
+    return _Asked(words, TextWords(words), len(address) > ADDRESS_LENGTH_MAX)
+
+
+def _visibility(entries: tuple[_Entry, ...], asked: _Asked) -> Decision:
+    """Return whether an action is left on what is asked for; an entry without actions shows by itself."""
+    denied = frozenset[Action]().union(
+        *(entry.actions for entry in entries if entry.effect is Effect.DENY and entry.touches(asked))
+    )
+    for entry in entries:
+        if entry.effect is not Effect.DENY and (entry.actions or _EVERY_ACTION) - denied and entry.covers(asked):
+            return Decision(is_allowed=True, reason=entry.text)
+    return _NO_RULE
 
 
 def actions_named(text: str) -> tuple[Action, ...]:

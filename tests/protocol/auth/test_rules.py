@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ambermq.engine.errors import EngineError
 from ambermq.protocol.auth.access import Action
-from ambermq.protocol.auth.address_words import address_words, pattern_words
+from ambermq.protocol.auth.address_words import address_words, pattern_words, rule_words
 from ambermq.protocol.auth.identity import Identity, ManagementScope
 from ambermq.protocol.auth.roles import ROLES
 from ambermq.protocol.auth.rule_document import RulesDamaged, decode_rules, encode_rules
@@ -51,7 +51,42 @@ def test_two_addresses_of_one_node_have_the_same_words(one: str, other: str) -> 
 
 def test_a_pattern_may_have_scheme_and_host() -> None:
     """The pattern of a person is an address as clients write it."""
-    assert pattern_words("amqps://broker:5671/queues/a.#") == pattern_words("a.#") == ("queues", "a", "#")
+    assert rule_words("amqps://broker:5671/queues/a.#") == rule_words("a.#") == ("queues", "a", "#")
+
+
+def test_the_name_of_a_request_is_no_address_with_a_host() -> None:
+    """The queue named amqp://x/orders is another one than the queue orders."""
+    assert pattern_words("amqp://x/orders") == ("queues", "amqp://x/orders")
+    assert not rules("allow alice send orders").sees(ALICE, "default", "amqp://x/orders")
+
+
+def test_every_deny_touches_an_address_that_is_too_long_to_compare() -> None:
+    """A long destination passes no deny: a rule cannot compare it, and the topic may be a denied one."""
+    found = rules("allow alice send /#", "deny alice send /topics/secret.#", "allow bob send /#")
+    address = f"/muxers/TOPIC/secret.{'x' * 5000}"
+    assert not allows(found, "send", address)
+    assert not allows(found, "send", address.replace("TOPIC", "QUEUE"))
+    assert allows(found, "send", address, user="bob")
+
+
+def test_a_pattern_with_control_characters_is_refused() -> None:
+    """A listing of rules shows patterns on a terminal."""
+    for pattern in ("$x\x1b[2J", "/muxers/m/\u202ea"):
+        with pytest.raises(EngineError, match="printable"):
+            Rule(Effect.ALLOW, "alice", (Action.SEND,), pattern)
+
+
+def test_what_is_denied_altogether_is_not_shown() -> None:
+    """QUERY and READ show only what an action is left on."""
+    found = rules("allow alice all #", "deny alice all secret.#", "deny alice receive half", "grant monitor monitor *")
+    shown = {"open": True, "half": True, "secret.x": False}
+    assert {name: found.sees(ALICE, "default", name) for name in shown} == shown
+    assert not found.sees(ALICE, "default", "/queues/#")
+    two = rules("allow alice send,receive #", "deny alice send a", "deny alice receive a")
+    assert not two.sees(ALICE, "default", "a")
+    watcher = rules("grant alice monitor", "deny alice receive a", "deny alice all b")
+    assert [watcher.sees(ALICE, "default", name) for name in "abc"] == [True, False, True]
+    assert not watcher.sees_all(ALICE, "default")
 
 
 @pytest.mark.parametrize(
