@@ -42,6 +42,8 @@ class _AnyExchange:
         is_right = self.owner.response in {None, response}
         answer(Success(self.owner.identity) if is_right else Failure("not the right response"))
 
+    def end(self) -> None: ...
+
 
 class InlineLogins:
     """A LoginWork whose clock stands still until `advance`; checks run at once, unless they are held."""

@@ -48,6 +48,9 @@ class Exchange(Protocol):
     def step(self, response: bytes | None, answer: Callable[[Answer], None]) -> None:
         """Process the initial response (None: there is none) or a response; `answer` gets the result."""
 
+    def end(self) -> None:
+        """Drop the work that has not begun: the connection has ended, and no answer is awaited."""
+
 
 class Authenticator(Protocol):
     """What a server offers to a peer, and how it checks it."""

@@ -68,7 +68,7 @@ class _Header:
 class Users:
     """The table of users; the owner replaces its entries."""
 
-    __slots__ = ("_configured", "_decoy_argon2", "_iterations", "_stored", "secret")
+    __slots__ = ("_configured", "_decoy_argon2", "_found_iterations", "_iterations", "_stored", "secret")
 
     def __init__(self, secret: bytes, stored: Iterable[User] = (), *, iterations: int = ITERATIONS_MIN) -> None:
         """`secret` stays the same as long as the broker exists; `iterations` are those of new users."""
@@ -76,12 +76,13 @@ class Users:
         self._iterations = iterations
         self._stored = {user.name: user for user in stored}
         self._configured: dict[str, User] = {}
-        self._count_argon2()
+        self._survey()
 
     def configure(self, users: Iterable[User], iterations: int) -> None:
         """Add the users of the configuration. A stored user of the same name goes before."""
         self._configured = {user.name: user for user in users}
         self._iterations = iterations
+        self._survey()
 
     def __len__(self) -> int:
         return len(self._configured.keys() | self._stored.keys())
@@ -106,12 +107,12 @@ class Users:
     def put(self, user: User) -> None:
         """Add a stored user, or replace it."""
         self._stored[user.name] = user
-        self._count_argon2()
+        self._survey()
 
     def remove(self, name: str) -> None:
         """Remove a stored user."""
         del self._stored[name]
-        self._count_argon2()
+        self._survey()
 
     def verifier_of(self, name: str) -> Verifier:
         """Return what a password of a name is checked against; for an unknown name no password fits."""
@@ -119,15 +120,15 @@ class Users:
         if user is not None:
             return user.verifier
         # As many unknown names look like users of PLAIN alone as there are of them.
-        is_argon2 = int.from_bytes(self._share(name)) * max(len(self), 1) < self._decoy_argon2 << 32
-        return decoy_verifier(self.secret, name, self._iterations, is_argon2=is_argon2)
+        is_argon2 = self._share("share", name) * max(len(self), 1) < self._decoy_argon2 << 32
+        return decoy_verifier(self.secret, name, self._decoy_iterations(name), is_argon2=is_argon2)
 
     def scram_keys(self, name: str, hash_name: str) -> ScramKeys:
         """Return the keys of SCRAM for a name; for an unknown name and a user of PLAIN alone no password fits."""
         user = self.find(name)
         verifier = None if user is None else user.verifier
         if verifier is None or verifier.sha256 is None:
-            verifier = decoy_verifier(self.secret, name, self._iterations, is_argon2=False)
+            verifier = decoy_verifier(self.secret, name, self._decoy_iterations(name), is_argon2=False)
         keys = verifier.sha256 if hash_name == "sha256" else verifier.sha512
         assert keys is not None, "a verifier with one of the keys has both"
         return keys
@@ -136,13 +137,22 @@ class Users:
         """Return whether an enabled user besides this one is an administrator."""
         return any(user.name != name and user.is_enabled and ADMINISTRATOR in user.roles for user in self)
 
-    def _share(self, name: str) -> bytes:
-        keys = decoy_verifier(self.secret, f"share {name}", self._iterations, is_argon2=False).sha256
-        assert keys is not None
-        return keys.salt[:4]
+    def _decoy_iterations(self, name: str) -> int:
+        """Return the iterations of an unknown name: as many names have a number as users have it."""
+        found = self._found_iterations
+        return found[self._share("iterations", name) * len(found) >> 32] if found else self._iterations
 
-    def _count_argon2(self) -> None:
+    def _share(self, use: str, name: str) -> int:
+        """Return a number of 32 bits that is the same for a name each time."""
+        keys = decoy_verifier(self.secret, f"{use} {name}", self._iterations, is_argon2=False).sha256
+        assert keys is not None
+        return int.from_bytes(keys.salt[:4])
+
+    def _survey(self) -> None:
+        """Count what unknown names are made like."""
         self._decoy_argon2 = sum(bool(user.verifier.argon2) for user in self._stored.values())
+        keys = [user.verifier.sha256 for user in self]
+        self._found_iterations = sorted(one.iterations for one in keys if one is not None)
 
 
 def encode_users(secret: bytes, stored: Iterable[User]) -> bytes:

@@ -225,7 +225,9 @@ class ConnectionGateway:
 
     def lost(self) -> None:
         """Detach everything of this connection from the engine; very many links in turns (lost_links.py)."""
-        self._exchange = None
+        if self._exchange is not None:
+            self._exchange.end()
+            self._exchange = None
         self._links.lost()
         self._detached_nodes.end()
         self._nodes.forget()

@@ -76,6 +76,17 @@ def test_unknown_names_look_like_the_users_that_exist() -> None:
     assert 60 < sum(bool(mixed.verifier_of(name).argon2) for name in names) < 140
 
 
+def test_unknown_names_have_the_iterations_of_the_users_that_exist() -> None:
+    """After a change of `scram_iterations` the old number does not tell which names are users."""
+    old = [User(f"old{number}", scram_verifier(b"a", (_SALT, _SALT), 4096)) for number in range(3)]
+    users = Users(_SECRET, old, iterations=8192)
+    users.put(User("new", scram_verifier(b"a", (_SALT, _SALT), 8192)))
+    found = [users.scram_keys(f"unknown{number}", "sha256").iterations for number in range(400)]
+    assert set(found) == {4096, 8192}
+    assert 230 < found.count(4096) < 370
+    assert users.scram_keys("unknown7", "sha512").iterations == users.scram_keys("unknown7", "sha256").iterations
+
+
 def test_the_last_administrator_is_known() -> None:
     """A disabled one does not count."""
     users = decode_users(_TEXT)

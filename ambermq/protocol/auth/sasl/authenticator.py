@@ -145,6 +145,11 @@ class _GuardedExchange:
         """See Exchange."""
         self._exchange.step(response, lambda found: self._answered(found, answer))
 
+    def end(self) -> None:
+        """See Exchange. Only PLAIN has work that waits."""
+        if isinstance(self._exchange, PlainExchange):
+            self._exchange.end()
+
     def _answered(self, found: Answer, answer: Callable[[Answer], None]) -> None:
         if isinstance(found, Challenge):
             answer(found)

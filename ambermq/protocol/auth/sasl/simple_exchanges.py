@@ -35,13 +35,14 @@ class LoginWork(Protocol):
 class PlainExchange:
     """PLAIN (RFC 4616): authorization identity, NUL, name, NUL, password."""
 
-    __slots__ = ("_is_locked", "_users", "_work", "user")
+    __slots__ = ("_is_ended", "_is_locked", "_users", "_work", "user")
 
     def __init__(self, users: Users, work: LoginWork, is_locked: Callable[[str], bool]) -> None:
         """`is_locked` says whether a name is refused without a check."""
         self._users = users
         self._work = work
         self._is_locked = is_locked
+        self._is_ended = False
         self.user = ""
         """The name that the peer gave."""
 
@@ -66,6 +67,10 @@ class PlainExchange:
         else:
             self._check(prepared(password).encode(), answer)
 
+    def end(self) -> None:
+        """Check no password that has not been checked: the peer has gone. It counts as a failure all the same."""
+        self._is_ended = True
+
     def _check(self, password: bytes, answer: Callable[[Answer], None]) -> None:
         verifier = self._users.verifier_of(self.user)
 
@@ -79,7 +84,7 @@ class PlainExchange:
             else:
                 answer(Success(Identity(user.name)))
 
-        self._work.check(lambda: verifier.is_password(password), checked)
+        self._work.check(lambda: not self._is_ended and verifier.is_password(password), checked)
 
 
 @final

@@ -223,6 +223,37 @@ def test_a_user_who_is_deleted_during_the_check_is_refused() -> None:
     assert isinstance(found[0], Failure)
 
 
+def test_a_password_that_changes_during_scram_is_the_old_one_no_more() -> None:
+    """A stranger who holds the old password cannot wait with its proof until the password is another one."""
+    broker, client = Broker(), ScramClient(["SCRAM-SHA-256"], "alice", "word")
+    exchange = broker.authenticator.begin("SCRAM-SHA-256", LOCAL_PEER)
+    assert exchange is not None
+    found: list[Answer] = []
+    exchange.step(client.get_client_first().encode(), found.append)
+    assert isinstance(found[0], Challenge)
+    client.set_server_first(found[0].data.decode())
+    broker.authenticator.users.put(User("alice", scram_verifier(b"other", (_SALT, _SALT), 4096)))
+    exchange.step(client.get_client_final().encode(), found.append)
+    broker.work.advance(10_000)
+    assert isinstance(found[1], Failure)
+
+
+def test_a_peer_that_has_gone_costs_no_check() -> None:
+    """Guesses that hang up at once do not fill the threads; they count as failures."""
+    broker, asked = Broker(), list[bool]()
+    broker.work.held = []
+    for _ in range(_LIMITS.login_failures_max):
+        exchange = broker.authenticator.begin("PLAIN", _TLS)
+        assert exchange is not None
+        exchange.step(b"\0alice\0word", lambda found: asked.append(isinstance(found, Success)))
+        exchange.end()
+    for check in broker.work.held:
+        check()
+    broker.work.advance(10_000)
+    assert asked == [False] * _LIMITS.login_failures_max
+    assert isinstance(broker.plain("\0alice\0word", _TLS), Failure), "the address is locked"
+
+
 def connected(broker: Broker, late: Callable[[], None] | None = None) -> tuple[Connection, ConnectionGateway]:
     """Return a server's connection of a peer on this machine."""
     connection = Connection(
