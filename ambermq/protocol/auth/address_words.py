@@ -15,6 +15,7 @@ Rule 3. `#` is a pattern of all queues, except those whose names begin with $: t
 
 import re
 import sys
+from functools import lru_cache
 from typing import Final
 
 from ambermq.engine.address import NodeKind, parse_address
@@ -44,6 +45,8 @@ SERVER_NODES: Final = ("$config", "$connections", USERS_ADDRESS, "$vhosts")
 """The affairs of the whole server: a rule for one virtual host covers them only if it names them."""
 ADDRESS_LENGTH_MAX: Final = 4096
 """Characters of an address that has words: a message names addresses of any length, and every deny touches such one."""
+_PATTERNS_KEPT_MAX: Final = 16_384
+"""The patterns whose words are kept."""
 _DOT: Final = "."
 _DESTINATION: Final = "./."
 _NODES: Final = "nodes"
@@ -82,8 +85,12 @@ def address_words(address: str) -> Words:
     return (*_named("muxers", parsed.name), _DESTINATION, *parsed.destination.split(_DOT))
 
 
+@lru_cache(maxsize=_PATTERNS_KEPT_MAX)
 def rule_words(text: str) -> Words:
-    """Return the words of the pattern of a rule, which a person may write with scheme and host. Raises EngineError."""
+    """Return the words of the pattern of a rule, which a person may write with scheme and host. Raises EngineError.
+
+    A changed rule makes another set of rules: the patterns of all others are read once.
+    """
     return pattern_words(without_host(text))
 
 

@@ -40,7 +40,7 @@ from ambermq.protocol.auth.rules import Accounts, Effect, Rule
 from ambermq.protocol.auth.sasl.authenticator import BrokerAuthenticator
 from ambermq.protocol.auth.sasl.login_throttle import LoginThrottle
 from ambermq.protocol.auth.users import ADMINISTRATOR, User, Users
-from ambermq.protocol.auth.verifier import configured_verifier
+from ambermq.protocol.auth.verifier import BadCredential, checked_name, configured_verifier
 from ambermq.protocol.server.listeners.certificate_watch import CertificateWatch
 from ambermq.protocol.server.listeners.listener import Listener
 from ambermq.protocol.server.listeners.listener_address import ListenerAddress
@@ -587,11 +587,11 @@ def _parse_users(users: tuple[str, ...]) -> dict[str, str]:
 
 
 def _check_names(settings: Settings) -> None:
-    """Raise ToolError if the configuration has a user that no rule can name."""
+    """Raise ToolError if the configuration has a name that no user can have, such as that of anonymous clients."""
     for name in settings.users:
         try:
-            Rule(Effect.GRANT, name, (), ADMINISTRATOR)
-        except EngineError as error:
+            Rule(Effect.GRANT, checked_name(name), (), ADMINISTRATOR)
+        except (BadCredential, EngineError) as error:
             raise ToolError("the name of a user is invalid", found=str(error), code=ExitCode.USAGE) from error
 
 

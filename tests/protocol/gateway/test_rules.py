@@ -314,6 +314,26 @@ def test_a_subscription_belongs_to_its_user() -> None:
     assert durable(house.user("root", "c")) == ""
 
 
+def test_a_subscription_without_an_owner_is_replaced_only_with_a_right_on_its_topic() -> None:
+    """Its name and container are no authority: a receiver of another topic would delete its messages."""
+    house = House("allow bob create,receive /topics/weather", "allow carl create,receive /topics/#")
+    nameless = User("root", house.rig, house.gateway, "c")
+    nameless.peer.identity = Identity(is_local=True)
+    assert durable(nameless) == ""
+    nameless.say(Close())
+    nameless.peer.lost()
+
+    def other(name: str) -> str:
+        source = Source(address="/topics/weather", durable=2, expiry_policy=Symbol("never"))
+        return house.user(name, "c").link(name="sub", source=source)
+
+    (queue,) = house.rig.loop.state.subscriptions.keys()
+    assert house.rig.loop.state.subscriptions[queue].owner == ""
+    assert other("bob") == UNAUTHORIZED
+    assert house.rig.loop.state.subscriptions[queue].topic == "news"
+    assert other("carl") == ""
+
+
 def test_another_user_does_not_steal_a_link() -> None:
     """The same container id and link name are refused to another user, and steal for the same one."""
     house = House("allow role:r send q", "grant alice r", "grant bob r")

@@ -123,7 +123,9 @@ def authorize_deletion(peer: LinkPeer, subscription: Subscription) -> None:
 
 def _authorize(peer: LinkPeer, is_recalled: bool, subscription: Subscription) -> None:
     address = topic_address(subscription.topic)
-    if is_recalled and not _is_allowed_all(peer, Action.RECEIVE, address):
+    # A receiver of another topic would delete the messages of a subscription without an owner, and then have its name.
+    is_checked = is_recalled or not subscription.owner
+    if is_checked and not _is_allowed_all(peer, Action.RECEIVE, address):
         raise Refused(AmqpCondition.UNAUTHORIZED_ACCESS, refusal_text(peer, Action.RECEIVE, address))
     is_own = subscription.owner in ("", owner_of(peer))
     if not is_own and not _is_allowed_all(peer, Action.MANAGE, address):

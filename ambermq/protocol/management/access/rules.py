@@ -11,6 +11,7 @@ Rule 1. The broker carries out these commands, and no engine does. It answers by
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final, Protocol, final
 
 from ambermq.engine.errors import EngineError, Refused
@@ -31,6 +32,7 @@ __all__ = [
     "RulePort",
     "rule_of",
     "rule_page",
+    "rule_row",
     "rule_rows",
 ]
 
@@ -88,18 +90,19 @@ class RulePort(Protocol):
         """Carry out a command and answer `gateway` with effects, at once or later."""
 
 
-def rule_rows(rules: RuleSet) -> list[dict[str, Any]]:
-    """Return the attributes of all rules, and of those that the configuration and the users imply."""
+def rule_rows(rules: RuleSet, start: int = 0, stop: int | None = None) -> list[dict[str, Any]]:
+    """Return the attributes of the rules, and of those that the configuration and the users imply: a part of them."""
     stored = rules.accounts.roles
-    implied = [(rule, "users" if rule.subject in stored else "configuration") for rule in rules.implied()]
-    return [_row(rule, "rules") for rule in rules.rules] + [_row(rule, source) for rule, source in implied]
+    return [
+        rule_row(rule, "rules" if number < len(rules.rules) else "users" if rule.subject in stored else "configuration")
+        for number, rule in islice(enumerate((*rules.rules, *rules.implied())), start, stop)
+    ]
 
 
 def rule_page(rules: RuleSet, command: QueryRules) -> dict[str, Any]:
     """Return a page of the rules."""
-    rows = rule_rows(rules)
-    page: Iterable[dict[str, Any]] = rows[command.offset : command.offset + command.count]
-    return page_of(page, len(rows), command.names, RULE_ATTRIBUTES)
+    page: Iterable[dict[str, Any]] = rule_rows(rules, command.offset, command.offset + command.count)
+    return page_of(page, len(rules.rules) + len(rules.implied()), command.names, RULE_ATTRIBUTES)
 
 
 def rule_of(values: Mapping[str, Any]) -> Rule:
@@ -138,7 +141,8 @@ def _actions(effect: Effect, value: Any) -> tuple[Any, ...]:
     return actions_named(",".join(map(str, names)))
 
 
-def _row(rule: Rule, source: str) -> dict[str, Any]:
+def rule_row(rule: Rule, source: str) -> dict[str, Any]:
+    """Return the attributes of a rule; `source` is where it comes from."""
     actions = [action.value for action in rule.actions]
     values = (str(rule), rule.effect.value, rule.subject, actions, rule.pattern, rule.vhost, source)
     return dict(zip(RULE_ATTRIBUTES, values, strict=True))

@@ -2,7 +2,8 @@
 
 Rule 1. One change at a time. A thread writes the file, and the answer leaves when the file is durable.
 Rule 2. A change that leaves no user who may change the rules is refused, if there was one.
-Rule 3. The number of rules is bounded (RULES_MAX).
+Rule 3. The number of rules is bounded (RULES_MAX), and so is that of the requests that wait.
+Rule 4. The right to a change is checked again when its turn comes: one before it may have made the first user.
 """
 
 import asyncio
@@ -14,7 +15,9 @@ import structlog
 
 from ambermq.engine.effects import NOW, Answered, CommandFailed, Effect, RefusedCommand
 from ambermq.engine.errors import Refused
-from ambermq.protocol.auth.access import Access
+from ambermq.protocol.amqp10.spec import AmqpCondition
+from ambermq.protocol.auth.access import Access, Action
+from ambermq.protocol.auth.address_words import USERS_ADDRESS
 from ambermq.protocol.auth.rules import Accounts, Rule, RuleSet
 from ambermq.protocol.auth.users import Users
 from ambermq.protocol.management.access.rules import (
@@ -24,6 +27,7 @@ from ambermq.protocol.management.access.rules import (
     ReadRule,
     RuleCommand,
     rule_page,
+    rule_row,
     rule_rows,
 )
 from ambermq.protocol.management.vhosts import AnswerPort
@@ -33,6 +37,8 @@ __all__ = ["RULES_MAX", "RuleServer", "RuleStore", "with_users"]
 
 RULES_MAX: Final = 10_000
 """The rules of one broker: each change sorts and writes all of them."""
+_WAITING_MAX: Final = 100
+"""The requests that wait for the ones before them."""
 
 
 class RuleServer(Protocol):
@@ -72,7 +78,9 @@ class RuleStore:
         self.set_accounts(with_users(self.access.accounts, users))
 
     def ask(self, gateway: AnswerPort, command: RuleCommand) -> None:
-        """Carry out a command after the ones before it; `gateway` gets the answer."""
+        """Carry out a command after the ones before it; `gateway` gets the answer. Raises Refused if too many wait."""
+        if len(self._tasks) >= _WAITING_MAX:
+            raise Refused(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, f"more than {_WAITING_MAX} requests about rules wait")
         task = asyncio.get_running_loop().create_task(self._carry_out(gateway, command))
         # The event loop holds only weak references to tasks.
         self._tasks.add(task)
@@ -81,6 +89,7 @@ class RuleStore:
     async def _carry_out(self, gateway: AnswerPort, command: RuleCommand) -> None:
         async with self._busy:
             try:
+                self._check_right(gateway.vhost, command)
                 effect: Effect = Answered(command.key, await self._answer(command), NOW)
             except Refused as refused:
                 effect = RefusedCommand(command.key, refused.condition, refused.description)
@@ -90,6 +99,12 @@ class RuleStore:
                 effect = CommandFailed(command, mistake)
             if self._server is not None:
                 self._server.answer(gateway, [effect])
+
+    def _check_right(self, vhost: str, command: RuleCommand) -> None:
+        identity = command.key.peer.identity
+        is_read = isinstance(command, QueryRules | ReadRule)
+        if not (is_read or self.access.decide(identity, vhost, Action.MANAGE, USERS_ADDRESS).is_allowed):
+            raise Refused(AmqpCondition.UNAUTHORIZED_ACCESS, "no rule allows the user to manage rules")
 
     async def _answer(self, command: RuleCommand) -> dict[str, Any]:
         match command:
@@ -101,7 +116,7 @@ class RuleStore:
                 is_new = command.rule not in self.access.rules
                 if is_new:
                     await self._change((*self.access.rules, command.rule), "rule created", command.rule)
-                return {**self._row(str(command.rule)), "created": is_new}
+                return {**rule_row(command.rule, "rules"), "created": is_new}
             case DeleteRule():
                 rule = next((one for one in self.access.rules if str(one) == command.name), None)
                 if rule is None:
@@ -110,14 +125,16 @@ class RuleStore:
                 return {"name": command.name}
 
     def _row(self, name: str) -> dict[str, Any]:
-        for row in rule_rows(self.access):
-            if row["name"] == name:
-                return row
+        for number, rule in enumerate((*self.access.rules, *self.access.implied())):
+            if str(rule) == name:
+                return rule_rows(self.access, number, number + 1)[0]
         raise Refused("amqp:not-found", f"no rule {name!r:.200}")
 
     async def _change(self, rules: Iterable[Rule], event: str, rule: Rule) -> None:
         """Write other rules, and apply them."""
-        before, after = self.access, RuleSet(rules, self.access.accounts)
+        before = self.access
+        # To sort very many rules takes tens of milliseconds.
+        after = await asyncio.to_thread(RuleSet, rules, before.accounts)
         if len(after.rules) > RULES_MAX:
             raise Refused("amqp:resource-limit-exceeded", f"at most {RULES_MAX} rules")
         if before.administrators() and not after.administrators():
@@ -126,8 +143,9 @@ class RuleStore:
         write: Callable[[Iterable[Rule]], None] = self._file.write
         await asyncio.to_thread(write, after.rules)
         structlog.get_logger().info(event, rule=str(rule))
+        is_same = self.access.accounts == after.accounts
         # The users may have changed meanwhile.
-        self._apply(RuleSet(after.rules, self.access.accounts))
+        self._apply(after if is_same else RuleSet(after.rules, self.access.accounts))
 
     def _apply(self, access: RuleSet) -> None:
         self.access = access

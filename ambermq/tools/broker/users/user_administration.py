@@ -132,6 +132,9 @@ class UserAdministration:
         if len(self._users.stored()) >= self._limits.users_max:
             raise Refused(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, f"at most {self._limits.users_max} users (users_max)")
         roles = check_roles(command.roles)
+        if not command.enabled or ADMINISTRATOR not in roles:
+            # It takes the place of a user of the configuration, which is an administrator.
+            self._check_last(name)
         verifier = await self._verifier(command.password, plain_only=command.plain_only)
         user = User(name, verifier, roles, command.enabled)
         await self._put(user)

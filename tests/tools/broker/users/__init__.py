@@ -1,0 +1,1 @@
+"""Tests of ambermq/tools/broker/users."""
