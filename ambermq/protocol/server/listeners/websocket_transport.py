@@ -7,10 +7,12 @@ Rule 2. Extensions are not offered: a compressed message may be much larger than
 Rule 3. A web page may connect only if its origin is configured. Otherwise any page in a browser of this machine would
         reach a broker without users.
 Rule 4. A ping is answered only while little output waits. A peer that sends pings and reads nothing costs no memory.
+Rule 5. One turn of the event loop processes a bounded number of frames: a read may hold ten thousand of no bytes. The
+        rest waits as bytes, and the stream is not read meanwhile.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, cast, final
 
 from wsproto import ConnectionType, WSConnection
@@ -39,6 +41,8 @@ _PONG_OUTPUT_MAX: Final = 64 << 10
 _HEADERS_BYTES_MAX: Final = 16 << 10
 """The bytes of an upgrade request."""
 _EVERY_ORIGIN: Final = "*"
+_TURN_EVENTS_MAX: Final = 256
+"""The frames, or parts of frames, of a turn: some milliseconds."""
 
 
 @final
@@ -53,8 +57,10 @@ class WebSocketTransport(asyncio.Protocol, asyncio.Transport):
         self._message_bytes = self._request_bytes = 0
         self._websocket = WSConnection(ConnectionType.SERVER)
         self._is_open = self._is_closing = self._is_paused = False
-        self._held: list[Event] = []
-        """Events that arrived while the connection does not read."""
+        self._is_resting = False
+        """Whether the rest of the input waits for the next turn."""
+        self._events: Iterator[Event] = iter(())
+        """The events of the input, which is parsed when they are taken."""
         self._outer: asyncio.Transport
         self.opened: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         """Set after the upgrade, with an empty text, or with the reason why it failed."""
@@ -76,8 +82,8 @@ class WebSocketTransport(asyncio.Protocol, asyncio.Transport):
                 return
         try:
             self._websocket.receive_data(data)
-            self._held.extend(self._websocket.events())
-        except RemoteProtocolError as error:
+        except (RemoteProtocolError, UnicodeError) as error:
+            # The library decodes some headers without a look at their bytes.
             self._reject(error)
             return
         self._take_events()
@@ -104,14 +110,30 @@ class WebSocketTransport(asyncio.Protocol, asyncio.Transport):
             self._inner.resume_writing()
 
     def _take_events(self) -> None:
-        events, self._held = self._held, []
-        for index, event in enumerate(events):
-            if self._is_paused:
-                self._held = events[index:]
+        """Process the input until its end, until the connection does not read, or until the turn is over."""
+        for _ in range(_TURN_EVENTS_MAX):
+            if self._is_paused or self._is_closing:
                 return
-            if self._is_closing:
+            event = self._next_event()
+            if event is None:
                 return
             self._take(event)
+        if not self._is_paused and not self._is_closing:
+            self._is_resting = True
+            self._outer.pause_reading()
+            asyncio.get_running_loop().call_soon(self._resume)
+
+    def _next_event(self) -> Event | None:
+        """Return the next event of the input; None if there is none, and after a violation of the protocol."""
+        try:
+            event = next(self._events, None)
+            if event is None:
+                self._events = self._websocket.events()
+                event = next(self._events, None)
+        except RemoteProtocolError as error:
+            self._reject(error)
+            return None
+        return event
 
     def _take(self, event: Event) -> None:
         match event:
@@ -172,7 +194,7 @@ class WebSocketTransport(asyncio.Protocol, asyncio.Transport):
         self._send(RejectData(data=f"{reason}\n".encode(), body_finished=True))
         self._end(reason)
 
-    def _reject(self, error: RemoteProtocolError) -> None:
+    def _reject(self, error: Exception) -> None:
         """End the connection for a violation of HTTP or WebSocket."""
         if not self._is_open and not self._outer.is_closing():
             text = b"This listener speaks AMQP 1.0 over WebSocket, with the subprotocol amqp.\n"
@@ -270,8 +292,9 @@ class WebSocketTransport(asyncio.Protocol, asyncio.Transport):
             asyncio.get_running_loop().call_soon(self._resume)
 
     def _resume(self) -> None:
+        self._is_resting = False
         if self._is_paused or self._outer.is_closing():
             return
         self._take_events()
-        if not self._is_paused and not self._outer.is_closing():
+        if not self._is_paused and not self._is_resting and not self._outer.is_closing():
             self._outer.resume_reading()

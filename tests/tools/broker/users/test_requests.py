@@ -12,7 +12,8 @@ from ambermq.engine.effects import Answered, Effect, RefusedCommand
 from ambermq.engine.errors import Refused
 from ambermq.protocol.auth.access import Access, Action
 from ambermq.protocol.auth.identity import Identity
-from ambermq.protocol.auth.rules import Accounts, Effect as RuleEffect, Rule
+from ambermq.protocol.auth.rules import Accounts, Rule
+from ambermq.protocol.auth.rules import Effect as RuleEffect
 from ambermq.protocol.auth.users import ADMINISTRATOR, User, Users
 from ambermq.protocol.auth.verifier import scram_verifier
 from ambermq.protocol.management.access.rules import CreateRule, QueryRules
@@ -42,6 +43,7 @@ class _Server:
 
     effects: list[Effect] = field(default_factory=list)
     access: Access | None = None
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     def set_access(self, access: Access) -> None:
         self.access = access
@@ -49,6 +51,7 @@ class _Server:
     def answer(self, gateway: Any, effects: Iterable[Effect]) -> None:
         del gateway
         self.effects += effects
+        self.arrived.set()
 
 
 @dataclass
@@ -71,7 +74,8 @@ def rule(subject: str, pattern: str = "a") -> Rule:
 async def _settled(server: _Server, count: int) -> list[Effect]:
     async with asyncio.timeout(20):
         while len(server.effects) < count:
-            await asyncio.sleep(0.001)
+            server.arrived.clear()
+            await server.arrived.wait()
     return server.effects
 
 
@@ -100,9 +104,10 @@ def test_the_requests_for_rules_that_wait_are_bounded(tmp_path: Path) -> None:
     async def run() -> None:
         store, server = RuleStore(str(tmp_path), Accounts()), _Server()
         store.serve(server)
+        for _ in range(100):
+            store.ask(_Gateway(), QueryRules(key(None), 0, 10, ()))
         with pytest.raises(Refused, match="wait"):
-            for _ in range(1000):
-                store.ask(_Gateway(), QueryRules(key(None), 0, 10, ()))
+            store.ask(_Gateway(), QueryRules(key(None), 0, 10, ()))
         assert len(await _settled(server, 100)) == 100
 
     asyncio.run(run())
