@@ -388,6 +388,10 @@ class Server:
         except asyncio.CancelledError:
             stream.close()
             raise
+        except Exception as mistake:  # noqa: BLE001 - a bug, which must not keep the place of a connection for ever
+            socket.never_connected()
+            stream.close()
+            self.peer_log.error("connection failed", socket.address, peer=socket.peer_info.name, error=repr(mistake))
         finally:
             socket.handshake = None
 

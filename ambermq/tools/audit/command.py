@@ -12,7 +12,7 @@ from ambermq.tools.audit.writer import AUDIT_DIRECTORY
 from ambermq.tools.client.broker_option import data_directory
 from ambermq.tools.terminal.errors import ToolError, TranslatingGroup
 from ambermq.tools.terminal.exit_codes import ExitCode
-from ambermq.tools.terminal.output import output_option, print_json, print_line, print_values
+from ambermq.tools.terminal.output import output_option, print_json, print_values, print_words
 
 __all__ = ["audit"]
 
@@ -42,7 +42,8 @@ def show(data: str | None, user: str | None, event: str | None, limit: int | Non
         if output == "json":
             print_json(values)
         else:
-            print_line(_text(values))
+            # The quotes of JSON leave signs that turn the direction of text, or begin a sequence of a terminal.
+            print_words(_text(values))
 
 
 @audit.command("verify", epilog="Example: ambermq audit verify --data ./data")

@@ -3,6 +3,8 @@
 Rule 1. `note` never waits. Above `queue_max` events are counted, and the next line says how many are missing.
 Rule 2. What cannot be written stays in the queue and is tried again each second. `failure` has the reason meanwhile.
 Rule 3. Events are durable within two seconds, and when the writer closes.
+Rule 4. Failed logins, and logins without a name of their own, are counted above ten in a minute and address: a stranger
+        cannot push the oldest files out.
 """
 
 import os
@@ -17,18 +19,20 @@ from typing import Any, Final, final
 
 from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.auth.peer import Peer
+from ambermq.protocol.auth.rules import ANONYMOUS
 from ambermq.tools.audit.chain import FIRST, audit_files, encode_line, hash_of, last_hash, path_of_file
 from ambermq.tools.config.audit_settings import AuditConfig
 
 __all__ = ["AUDIT_DIRECTORY", "AuditWriter"]
 
 AUDIT_DIRECTORY: Final = "audit"
+LOGIN: Final = "login"
 LOGIN_FAILED: Final = "login-failed"
 _SYNC_SECONDS: Final = 1.0
 _CLOSE_SECONDS: Final = 10.0
 _LOCAL_USER: Final = "local"
 _FAILURES_MAX: Final = 10
-"""Lines about failed logins of an address in a minute; further ones are counted."""
+"""Lines about logins of strangers of an address in a minute; further ones are counted."""
 _ADDRESSES_MAX: Final = 10_000
 """The addresses whose failed logins are counted."""
 
@@ -57,7 +61,7 @@ class AuditWriter:
         self._condition = Condition()
         self._missing = 0
         self._failures: dict[str, tuple[int, int]] = {}
-        """Address to the minute of its failed logins and their number."""
+        """Address to the minute of its strangers' logins and their number."""
         self._is_closing = False
         self._number, self._prev, self._size = 0, FIRST, 0
         """The file to write, from 1; 0 before it is known."""
@@ -69,7 +73,8 @@ class AuditWriter:
 
     def note(self, event: str, identity: Identity | None, peer: Peer | None, /, **values: Any) -> None:
         """Append an event; see AuditTrail."""
-        if event == LOGIN_FAILED and not self._is_told(peer, values):
+        is_stranger = event == LOGIN and identity is not None and identity.username == ANONYMOUS
+        if (is_stranger or event == LOGIN_FAILED) and not self._is_told(peer, values):
             return
         line: dict[str, Any] = {"time": self._time(), "event": event}
         if identity is not None:
@@ -87,7 +92,7 @@ class AuditWriter:
             self._condition.notify()
 
     def _is_told(self, peer: Peer | None, values: dict[str, Any]) -> bool:
-        """Count a failed login; return whether it gets a line: the first ten of a minute and an address do.
+        """Count a login of a stranger; return whether it gets a line: the first ten of a minute and an address do.
 
         The next line of the address has the number of the others.
         """

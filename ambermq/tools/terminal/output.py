@@ -193,4 +193,4 @@ def _cell(value: Any) -> str:
         return f"{value:,.2f}"
     if isinstance(value, str):
         return printable(value)
-    return _encode(value).decode()
+    return printable(_encode(value).decode())

@@ -1,9 +1,11 @@
 """What a running broker writes to its audit log."""
 
+import time
 from pathlib import Path
 
 from ambermq.tools.audit.chain import Fault, Line, walk
 from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.tools.conftest import Run
 
 
@@ -59,3 +61,47 @@ def test_failed_logins_of_an_address_are_counted(tmp_path: Path) -> None:
     events = [one.values for one in walk(tmp_path / "audit") if isinstance(one, Line)]
     assert len(events) == 11
     assert events[-1]["more_before"] == 1390
+
+
+def _unwritable(tmp_path: Path, *, required: bool) -> ChildBroker:
+    """Return a broker whose audit log cannot be written: a file has the name of its directory."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "audit").write_text("")
+    config = tmp_path / "broker.toml"
+    config.write_text(f"[audit]\nrequired = {str(required).lower()}\n")
+    return ChildBroker(tmp_path / "data", arguments=("--config", str(config)))
+
+
+def test_a_required_audit_log_that_cannot_be_written_ends_the_broker(tmp_path: Path) -> None:
+    """Exit code 74, and the reason is in the log."""
+    broker = _unwritable(tmp_path, required=True)
+    broker.start()
+    assert broker.wait() == ExitCode.LOG_FAILED
+    assert "the audit log is required" in broker.stderr_path.read_text()
+
+
+def test_a_broker_goes_on_without_its_audit_log(tmp_path: Path, run: Run) -> None:
+    """The log says so once, and what waits is written when that is possible again."""
+    broker = _unwritable(tmp_path, required=False)
+    broker.start()
+    try:
+        assert run("queue", "declare", "orders", "--url", broker.url).exit_code == 0
+        deadline = time.monotonic() + 20
+        while "audit log not written" not in broker.stderr_path.read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        (tmp_path / "data" / "audit").unlink()
+    finally:
+        assert broker.stop() == 0
+    events = [one.values["event"] for one in walk(tmp_path / "data" / "audit") if isinstance(one, Line)]
+    assert events == ["broker-started", "change", "broker-stopped"]
+
+
+def test_useless_limits_of_the_audit_log_are_refused(tmp_path: Path, run: Run) -> None:
+    """A file of one byte, or a queue without room."""
+    for line in ("bytes_max = 1000", "file_bytes = 1", "queue_max = 0", "text_max = 0"):
+        config = tmp_path / "broker.toml"
+        config.write_text(f"[audit]\n{line}\n")
+        result = run("serve", "--data", tmp_path / "data", "--config", config)
+        assert result.exit_code == ExitCode.USAGE
+        assert line.partition(" ")[0] in result.stderr

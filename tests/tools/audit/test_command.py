@@ -32,6 +32,17 @@ def test_events_are_shown(run: Run, data: Path) -> None:
     assert len(lines) == 3
 
 
+def test_text_of_a_stranger_moves_no_cursor(run: Run, tmp_path: Path) -> None:
+    """Signs of eight bits that begin a sequence, and those that turn the direction, are escaped for people."""
+    writer = AuditWriter(tmp_path / "audit", AuditConfig())
+    writer.note("login-failed", Identity("a\x9b2J\u202eb"), Peer(name="p"), reason="x")
+    writer.close()
+    (tmp_path / "manifest").touch()
+    line = run("audit", "show", "--data", tmp_path).stdout.rstrip("\n")
+    assert line.isprintable()
+    assert '"a\\x9b2J\\u202eb"' in line
+
+
 def test_events_are_chosen_by_user_name_and_number(run: Run, data: Path) -> None:
     def names(*options: str) -> list[str]:
         done = run("audit", "show", "--data", data, "--output", "json", *options)

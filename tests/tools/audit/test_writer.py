@@ -140,6 +140,17 @@ def test_a_full_disk_is_reported_once_and_nothing_is_lost(directory: Path, disk:
     assert [event["event"] for event in _events(directory)] == ["first", "second"]
 
 
+def test_logins_without_a_name_push_nothing_out(directory: Path) -> None:
+    """A stranger of a broker that allows anonymous clients may connect a thousand times; a user's logins all count."""
+    writer = AuditWriter(directory, AuditConfig(), clock_s=lambda: 1.0)
+    for _ in range(1000):
+        writer.note("login", Identity("anonymous"), _PEER, mechanism="ANONYMOUS")
+    for _ in range(20):
+        writer.note("login", _ALICE, _PEER, mechanism="PLAIN")
+    writer.close()
+    assert [event["user"] for event in _events(directory)] == ["anonymous"] * 10 + ["alice"] * 20
+
+
 def test_what_the_queue_has_no_room_for_is_counted(directory: Path, disk: _Disk) -> None:
     writer = AuditWriter(directory, AuditConfig(queue_max=5))
     for number in range(12):

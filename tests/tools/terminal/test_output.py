@@ -87,3 +87,5 @@ def test_names_of_strangers_stay_text(capsys: pytest.CaptureFixture[str]) -> Non
     print_words(f"for {name}")
     shown = r"a\nb\x1b[31mc\u202ed\tü"
     assert capsys.readouterr().out.splitlines() == ["name", shown, f"name  {shown}", f"for {shown}"]
+    print_values({"names": [name, "\x9b2J"]}, "table")
+    assert capsys.readouterr().out.rstrip("\n").isprintable(), "a list is text of strangers, too"
