@@ -9,5 +9,5 @@ Imports: engine, engine/history, engine/model, protocol, protocol/amqp10/*, prot
     protocol/management, protocol/management/access, protocol/management/administration,
     protocol/management/peers.
 Imported by: protocol/server.
-Names: Gateway, ConnectionGateway, EnginePort, BrokerNodes, ContainerIds.
+Names: Gateway, ConnectionGateway, Attaches, ConnectionLogin, EnginePort, BrokerNodes, ContainerIds.
 """

@@ -1,16 +1,15 @@
 """One connection in front of the engine: its events become commands, and the engine's answers become frames.
 
 Rule 1. A link is answered after the engine's answer: the reply to an attach waits for the log, like any other promise.
-Rule 2. What concerns the attached links as a whole, and their end, is in connection_links.py.
+Rule 2. What concerns the attached links as a whole, and their end, is in connection_links.py. Their attaches are in
+        attaches.py, and the login in connection_login.py.
 """
 
 from collections.abc import Callable
-from functools import partial
-from typing import Final, assert_never, final
+from typing import assert_never, final
 
-from ambermq.engine.commands import AttachConsumer, AttachProducer, DetachProducer
+from ambermq.engine.commands import DetachProducer
 from ambermq.engine.effects import Answered, ConsumerReady, ProducerReady, RefusedCommand
-from ambermq.engine.errors import Refused
 from ambermq.engine.model.state import State
 from ambermq.protocol.amqp10.connection.connection import Connection
 from ambermq.protocol.amqp10.endpoints import LinkEndpoint, SessionEndpoint
@@ -27,33 +26,27 @@ from ambermq.protocol.amqp10.events import (
     SessionEnded,
     TransferRun,
 )
-from ambermq.protocol.amqp10.link.receiver import Receiver
 from ambermq.protocol.amqp10.link.sender import Sender
-from ambermq.protocol.amqp10.performatives.classes import Attach, Coordinator, Error
-from ambermq.protocol.amqp10.spec import AmqpCondition, LinkCondition
+from ambermq.protocol.amqp10.performatives.classes import Error
+from ambermq.protocol.amqp10.spec import LinkCondition
 from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.auth.access import Action
-from ambermq.protocol.auth.exchange import Answer, Authenticator, Challenge, Exchange, Failure, Success
+from ambermq.protocol.auth.exchange import Authenticator, Failure
 from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.auth.peer import LOCAL_PEER, Peer
+from ambermq.protocol.gateway.attaches import Attaches
 from ambermq.protocol.gateway.broker_nodes import BrokerNodes
 from ambermq.protocol.gateway.connection_links import ConnectionLinks, message_bytes
+from ambermq.protocol.gateway.connection_login import ConnectionLogin
 from ambermq.protocol.gateway.container_ids import CLOSED_FOR_ANOTHER, closes_existing
 from ambermq.protocol.gateway.gateway import Gateway
 from ambermq.protocol.gateway.internal_publisher import InternalPublisher
-from ambermq.protocol.gateway.links.attach_terms import Refusal, consuming_terms, producing_terms
+from ambermq.protocol.gateway.links.attach_terms import Refusal
 from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.links.detached_nodes import DetachedNodes
-from ambermq.protocol.gateway.links.link_authority import (
-    authorizer,
-    check,
-    check_consumer,
-    check_producer,
-    is_allowed,
-    owner_of,
-)
+from ambermq.protocol.gateway.links.link_authority import is_allowed
 from ambermq.protocol.gateway.links.producer_link import ProducerLink
-from ambermq.protocol.gateway.links.relay_guard import RelayGuard, relay_guard
+from ambermq.protocol.gateway.links.relay_guard import RelayGuard
 from ambermq.protocol.gateway.nodes import management_node as management
 from ambermq.protocol.gateway.opening import OFFERED, check_idle_timeout, check_rules, check_vhost, open_properties
 from ambermq.protocol.gateway.sources.queue_browser import QueueBrowser
@@ -62,17 +55,14 @@ from ambermq.protocol.management.peers.ports import LinkRow, TransportPort
 
 __all__ = ["ConnectionGateway"]
 
-_CONNECTIONS: Final = "$connections"
-"""The affairs of connections: the rule for it lets a user take the links of others."""
-
 
 @final
 class ConnectionGateway:
     """The gateway's side of one connection."""
 
     __slots__ = (
-        *("_answered_late", "_authenticator", "_detached_nodes", "_exchange", "_is_counted", "_is_transaction_refused"),
-        *("_links", "_nodes", "_publisher", "connection", "container", "gateway", "identity", "is_paused"),
+        *("_attaches", "_detached_nodes", "_is_counted", "_links", "_login", "_nodes", "_publisher"),
+        *("connection", "container", "gateway", "identity", "is_paused"),
         *("end_error", "login_failure", "mechanism", "peer_info", "refusal", "transport"),
     )
 
@@ -98,22 +88,19 @@ class ConnectionGateway:
         """Why the connection has ended, for the log of the server; None for a close of the peer without an error."""
         self.login_failure: Failure | None = None
         """Why the peer was refused, for the log of the server."""
-        self._exchange: Exchange | None = None
-        self._answered_late = answered_late
         self.refusal: Error | None = None
         """Why the open was refused; None if it was not."""
         self.transport: TransportPort | None = None
         """The transport, for listings; None without one, and when the connection is freed."""
         self.is_paused = False
         """Whether no deliveries are wanted: too much output is unsent."""
-        self._authenticator = authenticator
+        self._login = ConnectionLogin(self, authenticator, answered_late)
         self._is_counted = False
         """Whether the connection is counted for its user."""
         self._detached_nodes = DetachedNodes(self)
         self._links = ConnectionLinks(gateway, self._detached_nodes)
         self._nodes = BrokerNodes(self)
-        self._is_transaction_refused = False
-        """Whether the log has a warning that this client asked for a transaction."""
+        self._attaches = Attaches(self, self._links, self._nodes, self._detached_nodes)
         self._publisher: InternalPublisher | None = None
         gateway.peers[self] = None
 
@@ -135,7 +122,7 @@ class ConnectionGateway:
                         else:
                             self._credit_changed(event)
                     case LinkAttached():
-                        self._attached(event)
+                        self._attaches.attach(event.link)
                     case LinkDetached():
                         self._detached(event)
                     case SessionBegun():
@@ -143,7 +130,7 @@ class ConnectionGateway:
                     case SessionEnded():
                         self._session_ended(event)
                     case Authenticating():
-                        self._authenticating(event)
+                        self._login.ask(event)
                     case Opened():
                         self._opened(event)
                     case ConnectionClosed():
@@ -225,9 +212,7 @@ class ConnectionGateway:
 
     def lost(self) -> None:
         """Detach everything of this connection from the engine; very many links in turns (lost_links.py)."""
-        if self._exchange is not None:
-            self._exchange.end()
-            self._exchange = None
+        self._login.end()
         self._links.lost()
         self._detached_nodes.end()
         self._nodes.forget()
@@ -255,6 +240,8 @@ class ConnectionGateway:
         self.connection.release()
         self._detached_nodes.release()
         self._nodes.release()
+        self._login.release()
+        self._attaches.release()
 
     def post(self, address: str, message: bytes) -> bool:
         """Publish a message of the broker to an address, which its `to` names; return whether the address is ours."""
@@ -303,34 +290,7 @@ class ConnectionGateway:
             self.lost()
             self.connection.close(refusal)
             return
-        for link, producer_link in list(self._links.producers.items()):
-            self._check_link(link, partial(check_producer, self, producer_link.terms))
-            if producer_link.terms.dynamic is None:
-                producer_link.guard = relay_guard(self, producer_link.terms.address)
-        for link, consumer_link in list(self._links.consumers.items()):
-            self._check_link(link, partial(self._check_consumer, consumer_link))
-        for link, source in list(self._links.sources.items()):
-            self._check_link(link, partial(check_consumer, self, source.terms))
-
-    def _check_consumer(self, consumer_link: ConsumerLink) -> None:
-        """Raise Refusal if the rules do not allow a receiving link any more."""
-        check_consumer(self, consumer_link.terms)
-        state = self.gateway.engine.state
-        known = state.consumers.get(consumer_link.consumer)
-        subscription = None if known is None else state.subscriptions.get(known.queue)
-        if subscription is not None and consumer_link.terms.is_recalled:
-            try:
-                authorizer(self, is_recalled=True)(subscription)
-            except Refused as refused:
-                raise Refusal(refused.condition, refused.description) from refused
-
-    def _check_link(self, link: LinkEndpoint, check_terms: Callable[[], object]) -> None:
-        """End a link if the check of its terms raises Refusal."""
-        try:
-            check_terms()
-        except Refusal as refusal:
-            self._links.end_unauthorized(link)
-            self._end(link, Error(condition=Symbol(refusal.condition), description=refusal.description))
+        self._attaches.check_again()
 
     def stolen(self, link: LinkEndpoint) -> None:
         """End a link that another connection has attached."""
@@ -372,44 +332,9 @@ class ConnectionGateway:
             return
         if isinstance(key, ProducerLink | ConsumerLink):
             assert isinstance(effect, RefusedCommand)
-            self._refuse(key.link, Refusal(effect.condition, effect.description))
+            self._attaches.refuse(key.link, Refusal(effect.condition, effect.description))
         else:
             self._nodes.answered(effect)
-
-    def _authenticating(self, event: Authenticating) -> None:
-        if self._exchange is None:
-            self.mechanism = event.mechanism
-            self._exchange = self._authenticator.begin(event.mechanism, self.peer_info)
-        exchange = self._exchange
-        if exchange is None:
-            self._answer_login(Failure("the mechanism is not offered"))
-            return
-        is_late = False
-
-        def answer(found: Answer) -> None:
-            if self._exchange is not exchange:
-                return  # The connection has ended meanwhile.
-            self._answer_login(found)
-            if is_late and self._answered_late is not None:
-                self._answered_late()
-
-        exchange.step(event.response, answer)
-        is_late = True
-
-    def _answer_login(self, found: Answer) -> None:
-        match found:
-            case Challenge():
-                self.connection.challenge(found.data)
-            case Success():
-                self.identity = found.identity
-                if found.identity.username is not None:
-                    self.gateway.audit.note("login", found.identity, self.peer_info, mechanism=self.mechanism)
-                self.connection.authenticated(True, found.data)
-            case Failure():
-                self.login_failure = found
-                stranger = Identity(found.user or None)
-                self.gateway.audit.note("login-failed", stranger, self.peer_info, reason=found.reason)
-                self.connection.authenticated(False)
 
     def _opened(self, event: Opened) -> None:
         if self.gateway.vhosts is not None:
@@ -441,12 +366,6 @@ class ConnectionGateway:
                 peer.connection.close(CLOSED_FOR_ANOTHER)
                 self.gateway.touched[peer] = None
 
-    def _check_address(self, address: str) -> None:
-        """Raise Refusal for an address beyond the scope of this connection."""
-        if self.identity.scope is not None and address != management.ADDRESS:
-            why = f"this connection is bound to {management.ADDRESS}, not to {address!r:.80}"
-            raise Refusal(AmqpCondition.UNAUTHORIZED_ACCESS, why)
-
     def _move(self, gateway: Gateway) -> None:
         """Move the connection, which has no links yet, to another virtual host."""
         self.gateway.peers.pop(self, None)
@@ -456,107 +375,6 @@ class ConnectionGateway:
     def _begun(self, event: SessionBegun) -> None:
         if self.gateway.is_room_low or self.gateway.is_memory_low:
             event.session.pause()
-
-    def _attached(self, event: LinkAttached) -> None:
-        link = event.link
-        try:
-            self._steal(link)
-            self.gateway.links.check(link)
-            if isinstance(link, Receiver):
-                self._attach_producer(link)
-            elif isinstance(link, Sender):
-                self._attach_consumer(link)
-        except Refusal as refusal:
-            self._refuse(link, refusal)
-
-    def _steal(self, link: LinkEndpoint) -> None:
-        """End the link of another connection that has the name of this one. Raises Refusal for another user's link."""
-        known = self.gateway.links.find(self.container, link)
-        if known is not None and known[0] is not self and self.identity.scope is None:
-            if known[0].identity.username != self.identity.username:
-                check(self, Action.MANAGE, _CONNECTIONS)
-            known[0].stolen(known[1])
-
-    def _attach_producer(self, link: Receiver) -> None:
-        if isinstance(_attach_of(link).target, Coordinator):
-            self._report_transaction()
-        terms = producing_terms(_attach_of(link))
-        self._check_address(terms.address)
-        if self._nodes.attach_requests(link, terms.address):
-            link.session.resume()
-            return
-        terms = self._detached_nodes.producing_terms(link, terms)
-        may_create = check_producer(self, terms)
-        producer_link = ProducerLink(self, link, self.gateway.limits, terms)
-        producer_link.guard = None if terms.dynamic is not None else relay_guard(self, terms.address)
-        self._links.producers[link] = producer_link
-        self.gateway.links.add(self, link)
-        self.gateway.lost_links.submit(
-            AttachProducer(
-                producer_link,
-                terms.address,
-                self.container,
-                link.name,
-                terms.unroutable,
-                terms.is_immediate,
-                terms.dynamic,
-                may_create,
-            )
-        )
-
-    def _report_transaction(self) -> None:
-        """Report once that the client asks for transactions: it may try again for ever without a word to its user."""
-        if self._is_transaction_refused:
-            return
-        self._is_transaction_refused = True
-        remote = self.connection.remote_open
-        product = "" if remote is None else (remote.properties or {}).get("product", "")
-        values = {"container": self.container, "user": self.identity.username or "", "product": product}
-        self.gateway.refused_transactions.append((self, {name: str(value)[:80] for name, value in values.items()}))
-
-    def _attach_consumer(self, link: Sender) -> None:
-        source = _attach_of(link).source
-        # A client of the management node may let the broker choose the address of the answers.
-        is_dynamic = source is not None and source.dynamic and not source.capabilities
-        if is_dynamic and self.identity.scope is None and self._nodes.attach_dynamic(link):
-            return
-        config = self.gateway.engine.config
-        terms = consuming_terms(_attach_of(link), is_nameless=not self.container, config=config)
-        self._check_address(terms.address)
-        if self._nodes.attach_replies(link, terms.address):
-            return
-        if not terms.is_copy:
-            terms = self._detached_nodes.consuming_terms(link, terms)
-        may_create = check_consumer(self, terms)
-        if terms.is_copy:
-            self._links.sources[link] = self.gateway.sources.attach(self, link, terms)
-            self.gateway.links.add(self, link)
-            return
-        consumer_link = ConsumerLink(self, link, terms)
-        self._links.consumers[link] = consumer_link
-        self.gateway.links.add(self, link)
-        self.gateway.lost_links.submit(
-            AttachConsumer(
-                consumer_link,
-                terms.address,
-                self.container,
-                link.name,
-                terms.is_settled,
-                terms.selector,
-                terms.subscription_request,
-                terms.dynamic,
-                terms.is_recalled,
-                may_create,
-                owner_of(self),
-                authorizer(self, is_recalled=terms.is_recalled),
-            )
-        )
-
-    def _refuse(self, link: LinkEndpoint, refusal: Refusal) -> None:
-        known = self._links.producers.get(link) or self._links.consumers.get(link)
-        if known is None or known.is_open:
-            link.refuse(Error(condition=Symbol(refusal.condition), description=refusal.description))
-        self._links.remove(link)
 
     def _transferred(self, event: TransferRun) -> None:
         producer_link = self._links.producers.get(event.link)
@@ -616,8 +434,3 @@ class ConnectionGateway:
         """Detach a link from the engine, as `ConnectionLinks.forget` does, or from the nodes of the broker."""
         self._links.forget(link, is_closed=is_closed, may_return=may_return)
         self._nodes.detached(link)
-
-
-def _attach_of(link: LinkEndpoint) -> Attach:
-    assert link.remote is not None, "LinkAttached follows the peer's attach"
-    return link.remote

@@ -42,10 +42,13 @@ _ANONYMOUS_MECHANISMS: Final = ("ANONYMOUS", "MSSBCBS")
 _ROOT: Final = 0
 
 
-class _NamingExchange(Exchange, Protocol):
-    """An exchange that knows the name which the peer gave."""
+class _NamingExchange(Protocol):
+    """The steps of an exchange, which knows the name that the peer gave."""
 
     user: str
+
+    def step(self, response: bytes | None, answer: Callable[[Answer], None]) -> None:
+        """See Exchange."""
 
 
 @final
