@@ -74,7 +74,10 @@ _COMMANDS: Final = {
         "ambermq.tools.messages.send_command:send",
         "Send messages to ADDRESS and wait until they are accepted.",
     ),
-    "serve": ("ambermq.tools.broker.serve:serve", "Run the broker on the directory DIR until SIGTERM or SIGINT."),
+    "serve": (
+        "ambermq.tools.broker.serve_command:serve",
+        "Run the broker on the directory DIR until SIGTERM or SIGINT.",
+    ),
     "sessions": (
         "ambermq.tools.monitor.listings:sessions",
         "List, show and close the sessions of all connections.",

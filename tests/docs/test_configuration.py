@@ -10,7 +10,7 @@ from ambermq.engine.model.queue_template import PREDEFINED
 from ambermq.log.config import LogConfig
 from ambermq.protocol.amqp10.limits import ConnectionLimits, range_of
 from ambermq.protocol.server_limits import ServerLimits
-from ambermq.tools.broker.serve import serve
+from ambermq.tools.broker.serve_command import serve
 from ambermq.tools.config.compaction_schedule import CompactionConfig
 from ambermq.tools.config.keys import CLASSES, all_keys, keys_of
 from ambermq.tools.config.resolution import read_settings

@@ -8,5 +8,5 @@ Rule 4. A compaction that the broker starts is a child process; the broker's sto
 Imports: ambermq, engine/*, log/*, protocol/*, tools/audit, tools/broker/*, tools/client, tools/config,
     tools/terminal.
 Imported by: tools, tools/compaction, tools/vhosts.
-Names: serve, ChildBroker, VhostStore, CompactionStarter, offline_engine.
+Names: Broker, serve, ChildBroker, VhostStore, CompactionStarter, offline_engine.
 """

@@ -1,4 +1,4 @@
-"""`ambermq serve`, and the composition root: the one module that connects log, engine, gateway and server.
+"""The composition root: the one module that connects log, engine, gateway and server.
 
     settings -> process -> ports -> recovery -> engine -> server -> ready ... signal -> stop -> close the log
 
@@ -23,12 +23,10 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Final
 
-import click
 import structlog
 import uvloop
 
 from ambermq import __version__
-from ambermq.engine.errors import EngineError
 from ambermq.engine.selectors.selector import prepare_parser
 from ambermq.log.errors import LogFailed
 from ambermq.log.manifest.manifest import manifest_path
@@ -36,11 +34,11 @@ from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.amqp10.spec import ConnectionCondition
 from ambermq.protocol.amqp10.types.values import Symbol
-from ambermq.protocol.auth.rules import Accounts, Effect, Rule
+from ambermq.protocol.auth.rules import Accounts
 from ambermq.protocol.auth.sasl.authenticator import BrokerAuthenticator
 from ambermq.protocol.auth.sasl.login_throttle import LoginThrottle
 from ambermq.protocol.auth.users import ADMINISTRATOR, User, Users
-from ambermq.protocol.auth.verifier import BadCredential, checked_name, configured_verifier
+from ambermq.protocol.auth.verifier import configured_verifier
 from ambermq.protocol.server.listeners.certificate_watch import CertificateWatch
 from ambermq.protocol.server.listeners.listener import Listener
 from ambermq.protocol.server.listeners.listener_address import ListenerAddress
@@ -51,13 +49,12 @@ from ambermq.protocol.server_limits import ServerLimits
 from ambermq.tools.audit.writer import AUDIT_DIRECTORY, AuditWriter
 from ambermq.tools.broker.compaction_child import CompactionStarter
 from ambermq.tools.broker.file_modes import check_owner, private_files
-from ambermq.tools.broker.http.http_sockets import http_place, http_sockets, http_url
+from ambermq.tools.broker.http.http_sockets import http_sockets, http_url
 from ambermq.tools.broker.listening import (
     bound_listeners,
     in_order_of_announcement,
     listen_errors,
     load_certificates,
-    parse_listeners,
 )
 from ambermq.tools.broker.memory_limit import address_space_left, default_memory_bytes
 from ambermq.tools.broker.one_time_tokens import OneTimeTokens
@@ -74,27 +71,22 @@ from ambermq.tools.broker.service_notify import ServiceNotifier
 from ambermq.tools.broker.settings_reload import SettingsReload
 from ambermq.tools.broker.users.login_threads import LoginThreads
 from ambermq.tools.broker.users.rule_store import RuleStore, with_users
+from ambermq.tools.broker.users.start_checks import check_users
 from ambermq.tools.broker.users.user_administration import UserAdministration
 from ambermq.tools.broker.users.user_file import has_users_file, load_users, save_users
 from ambermq.tools.broker.vhost_store import VhostStore
-from ambermq.tools.client.broker_option import data_directory
-from ambermq.tools.config.layers import Entry
 from ambermq.tools.config.resolution import Resolution, SettingsSource
-from ambermq.tools.config.settings import LOG_FORMATS, LOG_LEVELS, Settings
-from ambermq.tools.terminal.errors import ToolError
-from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.config.settings import Settings
 from ambermq.tools.terminal.output import print_line
-from ambermq.tools.terminal.variables import read_variable
 
 if TYPE_CHECKING:
     from ambermq.tools.broker.http.http_listener import HttpListener
 
-__all__ = ["Broker", "serve"]
+__all__ = ["Broker"]
 
 _AUDIT_CHECK_SECONDS: Final = 0.2
 _NAMES_SHOWN: Final = 200
 """The characters of a list of names in a log line."""
-CONFIG_VARIABLE: Final = "AMBERMQ_CONFIG"
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +284,7 @@ class Broker:
                 _close_removed(server, frozenset(name for name in removed if users.find(name) is None))
             rules.set_accounts(with_users(Accounts(log_readers=frozenset(after.permissions.log)), users))
 
-        reload.checks.append(lambda found: _check_users(found, self.addresses, users, self.anonymous))
+        reload.checks.append(lambda found: check_users(found, self.addresses, users, self.anonymous))
         reload.preparations.append(prepare)
         reload.appliers.append(apply)
 
@@ -446,165 +438,3 @@ def _close_removed(server: Server, names: frozenset[str]) -> None:
         if transport.peer.identity.username in names:
             why = "the user is not in the configuration any more"
             transport.close(Error(condition=Symbol(ConnectionCondition.CONNECTION_FORCED), description=why))
-
-
-@click.command(epilog="Example: ambermq serve --data ./data --port 0 --user alice:secret")
-@click.option("--data", metavar="DIR", help="Data directory, created if missing. Default: AMBERMQ_DATA.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Interface to listen on.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=5672,
-    show_default=True,
-    help="Port to listen on; 0 chooses a free one.",
-)
-@click.option(
-    "--listen",
-    "listen",
-    multiple=True,
-    metavar="ADDRESS",
-    help="Listener instead of --host and --port: amqp://HOST:PORT, or with amqps, ws or wss, or unix:PATH.",
-)
-@click.option("--tls-cert", metavar="FILE", help="Certificate of the broker with its chain (PEM).")
-@click.option("--tls-key", metavar="FILE", help="Private key of the certificate (PEM); no other user may read it.")
-@click.option("--tls-ca", metavar="FILE", help="Authorities that sign client certificates (PEM).")
-@click.option(
-    "--user", "users", multiple=True, metavar="NAME:PASSWORD", help="User and password of a client; may be repeated."
-)
-@click.option(
-    "--anonymous/--no-anonymous",
-    default=None,
-    help="Allow clients without a user name. Default: only on loopback when no user is configured.",
-)
-@click.option(
-    "--auto-create/--no-auto-create",
-    default=None,
-    help="Create queues at unknown addresses. Default: the key auto_create, or yes.",
-)
-@click.option(
-    "--log-level",
-    type=click.Choice(LOG_LEVELS),
-    help="Lowest level of log lines to print. Default: the key level of [logging], or info.",
-)
-@click.option(
-    "--config",
-    type=click.Path(exists=True, dir_okay=False),
-    help="Configuration file (TOML). Default: AMBERMQ_CONFIG.",
-)
-@click.option(
-    "--set",
-    "assignments",
-    multiple=True,
-    metavar="TABLE.KEY=VALUE",
-    help="Value of a key of the configuration, before file and environment; may be repeated.",
-)
-@click.option(
-    "--log-format",
-    type=click.Choice(LOG_FORMATS),
-    help="Log lines for people, or as JSON. Default: the key format of [logging], or auto: for people.",
-)
-@click.option(
-    "--http", metavar="HOST:PORT", help="Listener for /healthz, /readyz and /metrics. Default: the key http, or none."
-)
-def serve(
-    data: str | None,
-    host: str,
-    port: int,
-    listen: tuple[str, ...],
-    tls_cert: str | None,
-    tls_key: str | None,
-    tls_ca: str | None,
-    users: tuple[str, ...],
-    anonymous: bool | None,
-    auto_create: bool | None,
-    log_level: str | None,
-    log_format: str | None,
-    http: str | None,
-    config: str | None,
-    assignments: tuple[str, ...],
-) -> None:
-    """Run the broker on the directory DIR until SIGTERM or SIGINT.
-
-    Prints `ready amqp://HOST:PORT data=DIR` on standard output when it serves. Log lines go to standard error. SIGHUP
-    reads the configuration again. Exits 1
-    if another broker has locked DIR, 5 if its log is damaged, 74 if the log cannot be written.
-    """
-    directory = data_directory(data, must_exist=False)
-    entries = {f"users.{name}": Entry(password, "--user", "--user") for name, password in _parse_users(users).items()}
-    if auto_create is not None:
-        option = "--auto-create" if auto_create else "--no-auto-create"
-        entries["engine.auto_create"] = Entry(auto_create, option, option)
-    if log_level is not None:
-        entries["logging.level"] = Entry(log_level, "--log-level", "--log-level")
-    if log_format is not None:
-        entries["logging.format"] = Entry(log_format, "--log-format", "--log-format")
-    if http is not None:
-        entries["server.http"] = Entry(http, "--http", "--http")
-    for name, value in (("listen", listen), ("tls_cert", tls_cert), ("tls_key", tls_key), ("tls_ca", tls_ca)):
-        if value:
-            option = f"--{name.replace('_', '-')}"
-            entries[f"listeners.{name}"] = Entry(value, option, option)
-    source = SettingsSource(config or read_variable(CONFIG_VARIABLE) or None, dict(os.environ), assignments, entries)
-    found = source.load()
-    plain = ListenerAddress("amqp", host, port)
-    listeners = found.settings.listeners
-    where = found.origins.get("listeners.listen", "--listen")
-    addresses = parse_listeners(listeners.listen, where) or (plain,)
-    _check_users(found, addresses, load_users(directory, found.settings.server.scram_iterations), anonymous)
-    place = http_place(found.settings.server.http)
-    configure_logging(found.settings.logging.level, found.settings.logging.format)
-    Broker(directory, addresses, found.settings, anonymous, source, found.origins, place).run()
-
-
-def _check_users(found: Resolution, addresses: Sequence[ListenerAddress], users: Users, anonymous: bool | None) -> None:
-    """Raise ToolError or UsageError if no client could log in, or if a permission names an unknown user."""
-    _check_names(found.settings)
-    _check_permissions(found, users)
-    has_users = bool(found.settings.users) or len(users.stored()) > 0
-    _check_access(addresses, has_users=has_users, anonymous=anonymous)
-
-
-def _check_access(addresses: Sequence[ListenerAddress], *, has_users: bool, anonymous: bool | None) -> None:
-    """Raise UsageError for a listener on which no client could log in: without users only peers of this machine can."""
-    if anonymous or has_users:
-        return
-    for address in addresses:
-        if not address.is_local or (anonymous is False and not address.is_unix):
-            shown = address.host or address
-            raise click.UsageError(
-                f"no client could log in on {shown}: add one with `ambermq user add`, or give --anonymous"
-            )
-
-
-def _parse_users(users: tuple[str, ...]) -> dict[str, str]:
-    parsed = {}
-    for user in users:
-        name, _, password = user.partition(":")
-        if not name or not password:
-            raise click.UsageError("--user: expected NAME:PASSWORD, both not empty")
-        parsed[name] = password
-    return parsed
-
-
-def _check_names(settings: Settings) -> None:
-    """Raise ToolError if the configuration has a name that no user can have, such as that of anonymous clients."""
-    for name in settings.users:
-        try:
-            Rule(Effect.GRANT, checked_name(name), (), ADMINISTRATOR)
-        except (BadCredential, EngineError) as error:
-            raise ToolError("the name of a user is invalid", found=str(error), code=ExitCode.USAGE) from error
-
-
-def _check_permissions(found: Resolution, stored: Users) -> None:
-    """Raise ToolError if a permission names an unknown user."""
-    settings = found.settings
-    known = settings.users.keys() | {user.name for user in stored}
-    for name in settings.permissions.log:
-        if name not in known:
-            raise ToolError(
-                "log names an unknown user",
-                where=f"{found.origins.get('permissions.log')} [permissions]",
-                expected=f"one of {', '.join(sorted(known)) or 'no users'}",
-                found=repr(name),
-                code=ExitCode.USAGE,
-            )

@@ -45,7 +45,7 @@ def test_help_imports_no_command() -> None:
     assert (
         modules_after(listed)
         & {
-            "ambermq.tools.broker.serve",
+            "ambermq.tools.broker.serve_command",
             "ambermq.tools.history.log_commands",
             "ambermq.tools.wiring.queue_commands",
             "ambermq.protocol.amqp10.connection.connection",
@@ -63,7 +63,7 @@ def test_a_command_imports_only_what_it_needs() -> None:
     assert (
         imported
         & {
-            "ambermq.tools.broker.serve",
+            "ambermq.tools.broker.serve_command",
             "ambermq.tools.history.log_commands",
             "uvloop",
             "asyncio",

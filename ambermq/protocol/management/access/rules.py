@@ -92,9 +92,11 @@ class RulePort(Protocol):
 
 def rule_rows(rules: RuleSet, start: int = 0, stop: int | None = None) -> list[dict[str, Any]]:
     """Return the attributes of the rules, and of those that the configuration and the users imply: a part of them."""
-    stored = rules.accounts.roles
+    stored, count = rules.accounts.roles, len(rules.rules)
     return [
-        rule_row(rule, "rules" if number < len(rules.rules) else "users" if rule.subject in stored else "configuration")
+        rule_row(rule, "rules")
+        if number < count
+        else rule_row(rule, "users" if rule.subject in stored else "configuration")
         for number, rule in islice(enumerate((*rules.rules, *rules.implied())), start, stop)
     ]
 
