@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from ambermq.protocol.amqp10.performatives.classes import Error
-from ambermq.protocol.server.vhost_runner import VhostRunner, VhostServices
+from ambermq.protocol.server.vhost_runner import VhostRunner
+from ambermq.protocol.server.vhost_services import VhostServices
 from ambermq.protocol.server_limits import ServerLimits
 
 __all__ = ["LifecycleServer"]

@@ -55,7 +55,8 @@ from ambermq.protocol.server.listeners.tls_contexts import TlsContexts
 from ambermq.protocol.server.listeners.transport_layers import LayerFault, TransportLayers
 from ambermq.protocol.server.memory_guard import MemoryGuard
 from ambermq.protocol.server.vhost_lifecycle import VhostLifecycle, Vhosts
-from ambermq.protocol.server.vhost_runner import VhostRunner, VhostServices
+from ambermq.protocol.server.vhost_runner import VhostRunner
+from ambermq.protocol.server.vhost_services import VhostServices
 from ambermq.protocol.server_limits import ServerLimits
 
 __all__ = ["Server"]

@@ -38,7 +38,8 @@ from ambermq.protocol.management.vhosts import (
 )
 from ambermq.protocol.server.descriptors import connections_for
 from ambermq.protocol.server.lifecycle_server import LifecycleServer
-from ambermq.protocol.server.vhost_runner import VhostRunner, VhostServices
+from ambermq.protocol.server.vhost_runner import VhostRunner
+from ambermq.protocol.server.vhost_services import VhostServices
 
 __all__ = ["VhostLifecycle", "Vhosts"]
 

@@ -11,8 +11,7 @@ Rule 3. A failed log ends the server with all its virtual hosts.
 
 import asyncio
 import gc
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, final
 
@@ -20,10 +19,8 @@ import structlog
 
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import Effect, PublishDone
-from ambermq.engine.history.background_queries import BackgroundQueries
 from ambermq.engine.history.offset_times import OffsetTimes
 from ambermq.engine.history.timestamps import iso_time
-from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.loop.schedule import FOREVER_US, FULL, LATER, NOW, SOON, SYNCED, Due
 from ambermq.engine.model.queue import Queue
 from ambermq.log.index.background_builder import IndexFault
@@ -35,42 +32,13 @@ from ambermq.protocol.gateway.links.traffic import Traffic
 from ambermq.protocol.http.histogram import SYNC_BOUNDS_US, Histogram
 from ambermq.protocol.http.readiness import CHECKED, Readiness, readiness
 from ambermq.protocol.server.vhost_server import VhostServer, VhostSocket
+from ambermq.protocol.server.vhost_services import VhostServices
 from ambermq.protocol.server_limits import ServerLimits, room_low_bytes
 
-__all__ = ["CompactionActivity", "VhostRunner", "VhostServices"]
+__all__ = ["VhostRunner"]
 
 _CHANGES_PER_COLLECTION: Final = 2000
 """The changes after which the young objects are visited: 1 to 4 ms."""
-
-
-@final
-@dataclass(slots=True)
-class CompactionActivity:
-    """The compactions that the broker runs by itself."""
-
-    is_running: bool = False
-    failed: int = 0
-    """How many have failed since the start."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class VhostServices:
-    """The engine of a virtual host and its queries; the owner closes them."""
-
-    engine: DurableLoop
-    """The engine, recovered and ready to serve."""
-    queries: BackgroundQueries
-    """Answers queries that would block the event loop."""
-    figures: Mapping[str, Callable[[], object]] = field(default_factory=dict)
-    """More figures of the management type `org.ambermq.broker`, by name."""
-    compactions: CompactionActivity = field(default_factory=CompactionActivity)
-    """The compactions that the broker runs by itself."""
-
-    def close(self) -> None:
-        """Wait for the queries, and close the log. Raises LogFailed."""
-        self.queries.close()
-        self.engine.log.close()
 
 
 @final

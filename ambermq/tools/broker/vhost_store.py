@@ -27,7 +27,7 @@ from ambermq.log.storage.worker_threads import ThreadWorkers
 from ambermq.log.write.ballast import Ballast, ballast_path
 from ambermq.log.write.housekeeping import NO_SPACE
 from ambermq.protocol.gateway.links.routing_fields import RoutingFields
-from ambermq.protocol.server.vhost_runner import VhostServices
+from ambermq.protocol.server.vhost_services import VhostServices
 from ambermq.tools.broker.file_modes import restrict_modes
 from ambermq.tools.broker.new_files import new_files_removed
 from ambermq.tools.client.broker_option import write_holder

@@ -16,7 +16,8 @@ from ambermq.engine.model.entry_word import pack_words
 from ambermq.engine.model.outcome import ACCEPTED
 from ambermq.log.storage.worker_threads import InlineWorkers
 from ambermq.protocol.server.limited_log import LimitedLog
-from ambermq.protocol.server.vhost_runner import VhostRunner, VhostServices
+from ambermq.protocol.server.vhost_runner import VhostRunner
+from ambermq.protocol.server.vhost_services import VhostServices
 from ambermq.protocol.server_limits import ServerLimits
 from tests.engine.rig import COLD, Rig, held
 from tests.log.lives import DIRECTORY
