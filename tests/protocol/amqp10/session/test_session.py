@@ -2,8 +2,7 @@
 
 import pytest
 
-from ambermq.protocol.amqp10.errors import LocalError
-from ambermq.protocol.amqp10.events import CreditChanged, Disposed, LinkAttached, SessionEnded, TransferRun
+from ambermq.protocol.amqp10.events import CreditChanged, Disposed, SessionEnded, TransferRun
 from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.amqp10.memory_budget import UNSETTLED_BYTES, MemoryAccount, MemoryBudget
 from ambermq.protocol.amqp10.performatives.classes import (
@@ -21,7 +20,6 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Released,
     Transfer,
 )
-from ambermq.protocol.amqp10.state_tables import SessionState
 from tests.protocol.peers import FIRST_ID, Pair, Wire, conditions, disposed
 
 SENDER, RECEIVER = False, True
@@ -301,16 +299,6 @@ def test_a_settlement_by_the_sender_makes_room_only_for_its_own_transfers() -> N
     assert answer.incoming_window == 3
 
 
-def test_our_handles_reach_the_handle_max_of_the_peer() -> None:
-    """That number included."""
-    pair = Pair(limits=ConnectionLimits(handle_max=1))
-    session = pair.opened()
-    for name in ("one", "two"):
-        pair.sender(session, name)
-    with pytest.raises(LocalError, match="handle 2 exceeds"):
-        pair.sender(session, "three")
-
-
 def test_disposition_without_last_and_state() -> None:
     """A missing last is first; an unsettled one leaves the delivery held, and without an outcome says nothing."""
     wire, first = sent(2)
@@ -414,62 +402,6 @@ def test_interleaved_links_are_grouped() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "performative", [transfer(FIRST_ID, handle=5), flow(handle=5), Detach(handle=5)], ids=["transfer", "flow", "detach"]
-)
-def test_unknown_handle(performative: Transfer | Flow | Detach) -> None:
-    """A handle without a link ends the session with unattached-handle."""
-    wire = Wire()
-    assert conditions(wire.say(performative)) == [("end", "amqp:session:unattached-handle")]
-
-
-def test_handle_in_use() -> None:
-    """An attach on a handle in use ends the session with handle-in-use."""
-    wire = Wire()
-    wire.say(wire.attach(role=SENDER))
-    assert conditions(wire.say(wire.attach(role=RECEIVER, name="other"))) == [("end", "amqp:session:handle-in-use")]
-
-
-def test_handles_up_to_handle_max() -> None:
-    """Handles up to handle-max may be used; one above closes the connection with framing-error."""
-    wire = Wire(ConnectionLimits(handle_max=3))
-    assert isinstance(wire.say(wire.attach(role=RECEIVER, handle=3))[0], Attach)
-    assert conditions(wire.say(wire.attach(role=SENDER, handle=4))) == [("close", "amqp:connection:framing-error")]
-
-
-def test_handle_is_reusable() -> None:
-    """After detach and detach a handle, and a name, can be attached again."""
-    wire = Wire()
-    for _ in range(3):
-        assert isinstance(wire.say(wire.attach(role=RECEIVER))[0], Attach)
-        assert wire.say(Detach(handle=0, closed=True)) == [Detach(handle=0, closed=True)]
-    assert wire.session().links() == []
-
-
-def test_peer_above_its_own_handle_max() -> None:
-    """A peer that attaches more links than it has handles for loses the session, and nothing is raised."""
-    wire = Wire()
-    wire.say(End())
-    wire.say(wire.begin(handle_max=0))
-    wire.say(wire.attach(role=RECEIVER))
-    said = wire.say(wire.attach(role=RECEIVER, name="second", handle=1))
-    assert conditions(said) == [("end", "amqp:resource-limit-exceeded")]
-
-
-def test_links_are_bounded() -> None:
-    """The links of a connection are bounded together, those never detached included; an end frees them."""
-    wire = Wire(ConnectionLimits(links_max=3))
-    for handle in range(3):
-        wire.say(wire.attach(role=RECEIVER, handle=handle, name=str(handle)))
-    wire.session().links()[0].detach()
-    wire.read()
-    said = wire.say(wire.attach(role=RECEIVER, handle=3, name="3"))
-    assert conditions(said) == [("end", "amqp:resource-limit-exceeded")]
-    wire.say(End(), wire.begin())
-    assert isinstance(wire.say(wire.attach(role=RECEIVER))[0], Attach)
-    assert wire.server.link_count == 1
-
-
 def test_long_performative() -> None:
     """What a link would keep of its peer is bounded: a performative above the limit closes the connection."""
     wire = Wire()
@@ -527,17 +459,6 @@ def test_a_window_that_grows_is_told_by_a_flow_of_the_session() -> None:
     assert wire.events == [CreditChanged(one), CreditChanged(two)]
 
 
-def test_links_count_until_they_end_and_no_longer() -> None:
-    """By a detach or by the end of their session; the limit of the next sessions is not moved."""
-    wire = Wire()
-    wire.say(*(wire.attach(role=RECEIVER, name=str(handle), handle=handle) for handle in range(3)))
-    assert wire.server.link_count == 3
-    wire.say(Detach(handle=1, closed=True))
-    assert wire.server.link_count == 2
-    wire.say(End())
-    assert wire.server.link_count == 0
-
-
 def test_only_senders_with_credit_hear_of_a_window_that_opens() -> None:
     """A receiver has credit of its own, and a sender without credit could not use the window."""
     wire = Wire()
@@ -553,73 +474,6 @@ def test_delivery_ids_are_consecutive() -> None:
     wire = Wire()
     wire.say(wire.attach(role=SENDER))
     assert conditions(wire.say(transfer(5), transfer(7))) == [("end", "amqp:invalid-field")]
-
-
-def test_end_is_answered_and_silences_the_channel() -> None:
-    """After the peer's end nothing more is sent on that channel, whatever its owner still calls."""
-    wire, first = sent(2)
-    session = wire.session()
-    (link,) = session.links()
-    assert [type(answer) for answer in wire.say(End())] == [End]
-    session.settle(first, 2, Accepted())
-    session.settle_sent(first, 2, Accepted())
-    session.pause()
-    session.resume()
-    session.end()
-    link.detach()
-    link.drained()  # type: ignore[attr-defined]
-    assert wire.read() == []
-    assert session.state is SessionState.UNMAPPED
-    assert link.sendable == 0  # type: ignore[attr-defined]
-    (event,) = wire.events
-    assert event == SessionEnded(session, None)
-
-
-def test_our_end_ignores_until_theirs() -> None:
-    """After our end everything on the channel is ignored until the peer's end, which frees it."""
-    wire = Wire()
-    wire.say(wire.attach(role=SENDER))
-    wire.session().end(Error(condition="amqp:internal-error"))
-    assert conditions([p for _, p, _ in wire.read()]) == [("end", "amqp:internal-error")]
-    wire.events.clear()
-    assert wire.say(transfer(FIRST_ID), flow(), wire.attach(role=RECEIVER, handle=9), Detach(handle=77)) == []
-    assert wire.events == []
-    assert wire.say(End()) == []
-    assert wire.events == []
-    assert wire.server.sessions() == []
-
-
-def test_settlements_that_wait_go_with_their_session() -> None:
-    """After the peer's end nothing is written but our answer, and the next session on the channel begins clean."""
-    wire = Wire()
-    wire.say(wire.attach(role=SENDER))
-    wire.say(transfer(FIRST_ID))
-    wire.session().settle(FIRST_ID, 1, Accepted())
-    assert [type(answer) for answer in wire.say(End())] == [End]
-
-
-def test_the_memory_of_links_and_deliveries_goes_with_their_session() -> None:
-    """A link, a delivery without its end, and what the link names: all are counted, and none stays counted."""
-    wire = Wire()
-    memory = wire.server.memory
-    before = memory.held_bytes
-    wire.say(wire.attach(role=SENDER, properties={"x": "y" * 1000}), wire.attach(role=RECEIVER, name="b", handle=1))
-    named = memory.held_bytes
-    assert named > before + 1000
-    wire.say(transfer(FIRST_ID, more=True), payload=bytes(500))
-    assert memory.held_bytes >= named + 500
-    wire.say(End())
-    assert memory.held_bytes == before
-
-
-def test_a_frame_of_an_ended_session_finds_no_link() -> None:
-    """Not even one that comes in the read of the end, like the frame before it."""
-    wire, _ = sent(4)
-    settled = {"role": RECEIVER, "settled": True, "state": Accepted()}
-    frames = [Disposition(first=FIRST_ID + index, last=FIRST_ID + index, **settled) for index in range(3)]
-    told_before = wire.say(*frames[:2], End(), frames[2])
-    assert conditions(told_before) == [("close", "amqp:connection:framing-error")]
-    assert [tokens for _, tokens, _ in told(wire)] == [[100], [101]]
 
 
 def test_session_flow_is_echoed() -> None:
@@ -643,17 +497,3 @@ def test_reopened_window_is_told() -> None:
     wire.say(flow(next_incoming_id=FIRST_ID, incoming_window=3))
     assert wire.events == [CreditChanged(link)]
     assert link.sendable == 3  # type: ignore[attr-defined]
-
-
-def test_pipelined_attach_to_an_ended_session_is_not_told() -> None:
-    """Links of an ended session are told by SessionEnded alone, and their names are free."""
-    pair = Pair()
-    session = pair.opened()
-    pair.sender(session)
-    session.end()
-    pair.run()
-    assert [type(event) for event in pair.server_events[-1:]] == [SessionEnded]
-    again = pair.client.begin()
-    pair.server_events.clear()
-    pair.sender(again)
-    assert len(pair.told(LinkAttached)) == 1
