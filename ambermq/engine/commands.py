@@ -47,11 +47,19 @@ __all__ = [
     "ReportDamage",
     "ResetHost",
     "Settle",
+    "SignedCommand",
     "SnapshotCommand",
     "TakeSnapshot",
     "UpdateMuxer",
     "UpdateQueue",
 ]
+
+
+class SignedCommand(Struct, kw_only=True):
+    """A command whose events name the user that asked for it."""
+
+    by: str = ""
+    """The user; empty if none is known."""
 
 
 @final
@@ -71,6 +79,8 @@ class Publish(Struct):
     """The sender has settled the messages and needs no outcome."""
     may_create: Callable[[str], bool] | None = None
     """Whether a message may create the queue of this name at its address; None: any."""
+    by: str = ""
+    """The user, for a queue that a message creates; empty if none is known."""
 
     def join(self, other: "Publish", *, bytes_max: int) -> bool:
         """Append the next run if it is alike and both fit into `bytes_max`; return whether it did."""
@@ -104,6 +114,7 @@ class Publish(Struct):
             self.durable,
             self.settled,
             self.may_create,
+            self.by,
         )
 
 
@@ -137,7 +148,7 @@ class Settle(Struct):
 
 
 @final
-class AttachProducer(Struct):
+class AttachProducer(SignedCommand):
     """Attach a producer to an address; if `address` is empty, each message names its own."""
 
     key: Any
@@ -153,7 +164,7 @@ class AttachProducer(Struct):
 
 
 @final
-class DetachProducer(Struct):
+class DetachProducer(SignedCommand):
     """Detach a producer."""
 
     producer: int
@@ -162,7 +173,7 @@ class DetachProducer(Struct):
 
 
 @final
-class AttachConsumer(Struct):
+class AttachConsumer(SignedCommand):
     """Attach a consumer to an address."""
 
     key: Any
@@ -188,7 +199,7 @@ class AttachConsumer(Struct):
 
 
 @final
-class DetachConsumer(Struct):
+class DetachConsumer(SignedCommand):
     """Detach a consumer. `unsent` are acquired words that were never sent: they return without a failed delivery."""
 
     consumer: int
@@ -202,7 +213,7 @@ class DetachConsumer(Struct):
 
 
 @final
-class DeclareQueue(Struct):
+class DeclareQueue(SignedCommand):
     """Declare a queue. The same declaration again changes nothing; with other settings it is refused."""
 
     key: Any
@@ -211,7 +222,7 @@ class DeclareQueue(Struct):
 
 
 @final
-class UpdateQueue(Struct):
+class UpdateQueue(SignedCommand):
     """Change settings of a queue. A setting that is None stays.
 
     The answer leaves when the change is durable. It is the map that `read` returns for the state after the change, with
@@ -227,7 +238,7 @@ class UpdateQueue(Struct):
 
 
 @final
-class DeleteQueue(Struct):
+class DeleteQueue(SignedCommand):
     """Delete a queue."""
 
     key: Any
@@ -237,7 +248,7 @@ class DeleteQueue(Struct):
 
 
 @final
-class DeleteSubscription(Struct):
+class DeleteSubscription(SignedCommand):
     """Delete a subscription, by its name or by the name of its queue."""
 
     key: Any
@@ -251,7 +262,7 @@ class DeleteSubscription(Struct):
 
 
 @final
-class DeclareMuxer(Struct):
+class DeclareMuxer(SignedCommand):
     """Declare a muxer. The same declaration again changes nothing; with other options it is refused."""
 
     key: Any
@@ -261,7 +272,7 @@ class DeclareMuxer(Struct):
 
 
 @final
-class UpdateMuxer(Struct):
+class UpdateMuxer(SignedCommand):
     """Change options of a muxer, in the same way as UpdateQueue."""
 
     key: Any
@@ -276,7 +287,7 @@ class UpdateMuxer(Struct):
 
 
 @final
-class DeleteMuxer(Struct):
+class DeleteMuxer(SignedCommand):
     """Delete a muxer, with its attachments in both directions."""
 
     key: Any
@@ -288,7 +299,7 @@ class DeleteMuxer(Struct):
 
 
 @final
-class EndNodes(Struct):
+class EndNodes(SignedCommand):
     """End those of `nodes` whose end has come.
 
     It is the rest of a command with many changes (engine/decide/end_nodes.py), or the late end of a dynamic node.
@@ -319,7 +330,7 @@ class EndLinks(Struct):
 
 
 @final
-class AttachMember(Struct):
+class AttachMember(SignedCommand):
     """Attach a member to a muxer: a queue, or a muxer as `muxer:NAME`."""
 
     key: Any
@@ -331,7 +342,7 @@ class AttachMember(Struct):
 
 
 @final
-class DetachMember(Struct):
+class DetachMember(SignedCommand):
     """Remove the attachment of a member to a muxer by this argument."""
 
     key: Any
@@ -345,7 +356,7 @@ class DetachMember(Struct):
 
 
 @final
-class PurgeQueue(Struct):
+class PurgeQueue(SignedCommand):
     """Remove all available messages of a queue."""
 
     key: Any
@@ -353,7 +364,7 @@ class PurgeQueue(Struct):
 
 
 @final
-class ResetHost(Struct):
+class ResetHost(SignedCommand):
     """Remove all queues, wiring and links of the virtual host."""
 
     key: Any

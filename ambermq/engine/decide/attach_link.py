@@ -70,6 +70,7 @@ def _attach_producer(state: State, command: AttachProducer, context: DecisionCon
         sending,
         target.node,
         0 if command.dynamic is None else target.node,
+        command.by,
     )
     return [*target.events, attached], [ProducerReady(command.key, offset, address=target.address)]
 
@@ -137,7 +138,8 @@ def _attach_consumer(state: State, command: AttachConsumer, context: DecisionCon
     selector = None if place.subscription is not None else compiled(command.selector, context)
     offset = context.next_offset + len(place.events)
     text = "" if selector is None else command.selector
-    attached = ConsumerAttached(offset, context.now_us, place.queue, command.container, command.link, text, place.owns)
+    names = (command.container, command.link, text, place.owns, command.by)
+    attached = ConsumerAttached(offset, context.now_us, place.queue, *names)
     ready = ConsumerReady(
         command.key, offset, address=place.address, subscription=place.subscription, selector=selector
     )

@@ -8,7 +8,7 @@ from ambermq.engine.errors import Refused
 from ambermq.engine.events import Event
 from ambermq.engine.routing.router import Router
 
-__all__ = ["Decision", "DecisionContext", "too_many"]
+__all__ = ["Decision", "DecisionContext", "signed", "too_many"]
 
 
 class DecisionContext(Struct, frozen=True):
@@ -36,3 +36,12 @@ Decision = tuple[list[Event], list[Effect]]
 def too_many(things: str, limit: int) -> Refused:
     """Return the refusal of one object more than a limit allows."""
     return Refused("amqp:resource-limit-exceeded", f"at most {limit} {things} ({things}_max)")
+
+
+def signed(events: list[Event], by: str) -> list[Event]:
+    """Return events with the user that caused them, empty for none, where they have a field for it."""
+    if by:
+        for event in events:
+            if hasattr(event, "by"):
+                event.by = by
+    return events

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from ambermq.engine.commands import (
     Command,
@@ -16,9 +16,10 @@ from ambermq.engine.commands import (
     ReportDamage,
     ResetHost,
     Settle,
+    SignedCommand,
 )
 from ambermq.engine.decide.attach_link import LINK_DECISIONS
-from ambermq.engine.decide.context import Decision, DecisionContext
+from ambermq.engine.decide.context import Decision, DecisionContext, signed
 from ambermq.engine.decide.delete_subscription import SUBSCRIPTION_DECISIONS
 from ambermq.engine.decide.end_nodes import END_DECISIONS, context_after, end_links, end_nodes, end_nodes_at_start
 from ambermq.engine.decide.explain_route import EXPLAIN_DECISIONS
@@ -30,6 +31,7 @@ from ambermq.engine.effects import (
     Effect,
     OutcomeApplied,
     RefusedCommand,
+    Unfinished,
 )
 from ambermq.engine.errors import Refused
 from ambermq.engine.events import (
@@ -150,7 +152,24 @@ def _inspect(state: State, command: Inspect, _context: DecisionContext) -> Decis
     return [], [Answered(command.key, command.read(state))]
 
 
-DECIDE: dict[type, Callable[[State, Any, DecisionContext], Decision]] = {
+_Decide = Callable[[State, Any, DecisionContext], Decision]
+
+
+def _with_user(decide_command: _Decide) -> _Decide:
+    """Return the decision on a command whose events name its user, also those of its later parts."""
+
+    def decide_signed(state: State, command: SignedCommand, context: DecisionContext) -> Decision:
+        events, effects = decide_command(state, command, context)
+        if command.by and effects and type(effects[-1]) is Unfinished:
+            rest = effects[-1].command
+            if isinstance(rest, SignedCommand):
+                rest.by = command.by
+        return signed(events, command.by), effects
+
+    return decide_signed
+
+
+_DECISIONS: Final[dict[type, _Decide]] = {
     Publish: publish,
     Settle: _settle,
     PurgeQueue: _purge_queue,
@@ -165,3 +184,8 @@ DECIDE: dict[type, Callable[[State, Any, DecisionContext], Decision]] = {
     **SUBSCRIPTION_DECISIONS,
     **UPDATE_DECISIONS,
 }
+
+DECIDE: Final[dict[type, _Decide]] = {
+    kind: _with_user(one) if issubclass(kind, SignedCommand) else one for kind, one in _DECISIONS.items()
+}
+"""The decision on each class of commands."""

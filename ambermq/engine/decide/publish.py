@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from ambermq.engine.address import NodeKind, parse_address
 from ambermq.engine.commands import Publish
-from ambermq.engine.decide.context import Decision, DecisionContext
+from ambermq.engine.decide.context import Decision, DecisionContext, signed
 from ambermq.engine.decide.node_names import message_destination, muxer_id, queue_muxer, topic_muxer
 from ambermq.engine.decide.wiring import check_creatable, create_queue, not_creatable
 from ambermq.engine.effects import AT_CLOSE, NOW, Effect, PublishDone, Unfinished
@@ -118,7 +118,7 @@ class _Each:
         for muxer, count in self._drawn.items():
             self._emit([Drawn(self._context.next_offset, self._context.now_us, muxer, count)])
         if creates:
-            self._emit(create_queue(self._state, creates, self._context))
+            self._emit(signed(create_queue(self._state, creates, self._context), command.by))
         if start < len(command.bodies):
             effects.append(Unfinished(command.part(start, len(command.bodies))))
         return self._events, effects

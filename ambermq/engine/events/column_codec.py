@@ -1,6 +1,7 @@
 """The codec of an event that is one record whose columns hold all fields. It is derived from the event's `Layout`.
 
-Other events have a codec of their own: those on the measured hot path, and those with fields that no column can hold.
+The user `by` is in the meta. Other events have a codec of their own: those on the measured hot path, and those with
+fields that no column can hold.
 """
 
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from typing import Any
 
 from ambermq.engine.events.event_type import EventType, Layout, Read, Write
 from ambermq.engine.events.record_draft import RecordDraft
+from ambermq.engine.events.user_meta import read_by
 
 __all__ = ["reader_of", "writer_of"]
 
@@ -46,10 +48,13 @@ def _column_writer(number: int, layout: Layout, meta: Callable[[Any], bytes]) ->
 
 def _column_reader(event: type[Any], layout: Layout) -> Read:
     positions = {_field(layout, column): position for column, position in _COLUMNS.items()}
-    columns = [positions[name] for name in event.__struct_fields__[2:]]
+    names = event.__struct_fields__[2:]
+    columns = [positions[name] for name in names if name != "by"]
+    has_user = "by" in names
 
-    def read(offset: int, time_us: int, row: tuple[int, ...], _meta: bytes) -> Any:
-        return event(offset, time_us, *[row[position] for position in columns])
+    def read(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Any:
+        values = [row[position] for position in columns]
+        return event(offset, time_us, *values, read_by(meta)) if has_user else event(offset, time_us, *values)
 
     return read
 

@@ -8,6 +8,7 @@ from ambermq.engine.events.event_type import EventType, Facts, IndexKeys, Layout
 from ambermq.engine.events.json_meta import encode_json
 from ambermq.engine.events.line_template import Choice, Listed
 from ambermq.engine.events.record_draft import RecordDraft
+from ambermq.engine.events.user_meta import UserMeta, by_meta
 from ambermq.engine.model.entry_word import WORD_BYTES, pack_words, ranges_of, total_size, unpack_words
 from ambermq.engine.model.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
 
@@ -144,6 +145,8 @@ class Purged(Struct):
     time_us: int
     queue: int
     before: int
+    by: str = ""
+    """The user that caused it; empty if none is known."""
 
 
 @final
@@ -240,11 +243,16 @@ TYPES: Final = (
         event=Purged,
         number=15,
         name="purged",
-        layout=Layout(queue="queue", ref="before: the offset below which messages are purged"),
+        layout=Layout(
+            queue="queue", ref="before: the offset below which messages are purged", meta="JSON `{by}`, or empty"
+        ),
+        meta=by_meta,
+        json=UserMeta,
+        bound=SizeBound.NAMES,
         keys=IndexKeys.NODE,
         queue="queue",
         facts=field_facts("before"),
-        facts_text="`queue` `queue_id` `before`",
+        facts_text="`queue` `queue_id` `before`; `by`, the user, if it is known",
         line=("queue {queue_id:queue} purged: its available messages below offset {before} are deleted",),
     ),
     EventType(

@@ -4,8 +4,9 @@ from typing import Final, final
 
 from msgspec import Struct
 
-from ambermq.engine.events.event_type import EventType, Facts, IndexKeys, Layout, field_facts
+from ambermq.engine.events.event_type import EventType, Facts, IndexKeys, Layout, SizeBound, field_facts
 from ambermq.engine.events.line_template import Choice
+from ambermq.engine.events.user_meta import UserMeta, by_meta
 from ambermq.engine.model.entry_word import pack_words, unpack_words
 from ambermq.engine.model.vhost_mode import VhostMode
 
@@ -43,6 +44,8 @@ class Reset(Struct):
 
     offset: int
     time_us: int
+    by: str = ""
+    """The user that caused it; empty if none is known."""
 
 
 @final
@@ -115,7 +118,12 @@ TYPES: Final = (
         event=Reset,
         number=18,
         name="reset",
+        layout=Layout(meta="JSON `{by}`, or empty"),
+        meta=by_meta,
+        json=UserMeta,
         keys=IndexKeys.BROKER,
+        bound=SizeBound.NAMES,
+        facts_text="`by`, the user, if it is known",
         line=("the virtual host was reset: all queues, messages and links are gone",),
     ),
     EventType(

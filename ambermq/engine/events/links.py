@@ -7,6 +7,7 @@ from msgspec import Struct, json
 from ambermq.engine.events.event_type import EventType, Facts, IndexKeys, Layout, LinkColumn, SizeBound, field_facts
 from ambermq.engine.events.json_meta import encode_json
 from ambermq.engine.events.line_template import Choice
+from ambermq.engine.events.user_meta import UserMeta, by_meta
 from ambermq.engine.model.publish_options import DEFAULT_PUBLISH_OPTIONS, PublishOptions
 
 __all__ = ["ConsumerAttached", "ConsumerDetached", "ProducerAttached", "ProducerDetached"]
@@ -29,6 +30,8 @@ class ProducerAttached(Struct):
     """The queue or muxer that it sends to, if that one has a lifetime; else 0."""
     owns: int = 0
     """The queue or muxer that was created for it; 0 for none."""
+    user: str = ""
+    """The user of its connection; empty if none is known."""
 
 
 class _ProducerMeta(Struct, omit_defaults=True):
@@ -38,6 +41,7 @@ class _ProducerMeta(Struct, omit_defaults=True):
     link: str = ""
     node: int = 0
     owns: int = 0
+    user: str = ""
 
 
 _decode_producer: Final = json.Decoder(_ProducerMeta).decode
@@ -45,19 +49,20 @@ _decode_producer: Final = json.Decoder(_ProducerMeta).decode
 
 def _producer_meta(event: ProducerAttached) -> bytes:
     sending = None if event.sending == DEFAULT_PUBLISH_OPTIONS else event.sending
-    names = (event.destination, event.container, event.link, event.node, event.owns)
+    names = (event.destination, event.container, event.link, event.node, event.owns, event.user)
     return encode_json(_ProducerMeta(sending, *names))
 
 
 def _read_producer(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> ProducerAttached:
     keys = _decode_producer(meta)
-    names = (keys.destination, keys.container, keys.link, keys.sending or DEFAULT_PUBLISH_OPTIONS, keys.node, keys.owns)
-    return ProducerAttached(offset, time_us, row[5], *names)
+    names = (keys.destination, keys.container, keys.link, keys.sending or DEFAULT_PUBLISH_OPTIONS)
+    return ProducerAttached(offset, time_us, row[5], *names, keys.node, keys.owns, keys.user)
 
 
 def _producer_facts(event: ProducerAttached) -> Facts:
     facts: Facts = {"producer": event.offset, "muxer": event.muxer, "destination": event.destination}
     facts |= {"container": event.container, "link": event.link}
+    facts |= {"user": event.user} if event.user else {}
     return facts | ({"owns": event.owns} if event.owns else {})
 
 
@@ -68,6 +73,8 @@ class ProducerDetached(Struct):
     offset: int
     time_us: int
     producer: int
+    by: str = ""
+    """The user that caused it; empty if none is known."""
 
 
 @final
@@ -83,6 +90,8 @@ class ConsumerAttached(Struct):
     """The selector for the messages that it receives; empty for all."""
     owns: int = 0
     """The queue or muxer that was created for it; 0 for none."""
+    user: str = ""
+    """The user of its connection; empty if none is known."""
 
 
 class _ConsumerMeta(Struct, omit_defaults=True):
@@ -90,23 +99,26 @@ class _ConsumerMeta(Struct, omit_defaults=True):
     link: str = ""
     selector: str = ""
     owns: int = 0
+    user: str = ""
 
 
 _decode_consumer: Final = json.Decoder(_ConsumerMeta).decode
 
 
 def _consumer_meta(event: ConsumerAttached) -> bytes:
-    return encode_json(_ConsumerMeta(event.container, event.link, event.selector, event.owns))
+    return encode_json(_ConsumerMeta(event.container, event.link, event.selector, event.owns, event.user))
 
 
 def _read_consumer(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> ConsumerAttached:
     keys = _decode_consumer(meta)
-    return ConsumerAttached(offset, time_us, row[4], keys.container, keys.link, keys.selector, keys.owns)
+    names = (keys.container, keys.link, keys.selector, keys.owns, keys.user)
+    return ConsumerAttached(offset, time_us, row[4], *names)
 
 
 def _consumer_facts(event: ConsumerAttached) -> Facts:
     facts: Facts = {"consumer": event.offset, "container": event.container, "link": event.link}
     facts |= {"selector": event.selector} if event.selector else {}
+    facts |= {"user": event.user} if event.user else {}
     return facts | ({"owns": event.owns} if event.owns else {})
 
 
@@ -117,7 +129,11 @@ class ConsumerDetached(Struct):
     offset: int
     time_us: int
     consumer: int
+    by: str = ""
+    """The user that caused it; empty if none is known."""
 
+
+_USER: Final = Choice("user", ", user {user!r}")
 
 LinkEvent = ProducerAttached | ProducerDetached | ConsumerAttached | ConsumerDetached
 
@@ -126,7 +142,7 @@ TYPES: Final = (
         event=ProducerAttached,
         number=7,
         name="producer-attached",
-        layout=Layout(ref="muxer", meta="JSON `{destination, container, link, sending, node, owns}`"),
+        layout=Layout(ref="muxer", meta="JSON `{destination, container, link, sending, node, owns, user}`"),
         meta=_producer_meta,
         json=_ProducerMeta,
         read=_read_producer,
@@ -135,25 +151,28 @@ TYPES: Final = (
         facts=_producer_facts,
         facts_text=(
             "`producer` `muxer` `destination` `container` `link`; "
-            "`owns`, the id of a queue or muxer that was created for the link"
+            "`owns`, the id of a queue or muxer that was created for the link; `user` if it is known"
         ),
-        line=("{container}/{link} sends to {destination!r}",),
+        line=("{container}/{link} sends to {destination!r}", _USER),
     ),
     EventType(
         event=ProducerDetached,
         number=8,
         name="producer-detached",
-        layout=Layout(ref="producer"),
+        layout=Layout(ref="producer", meta="JSON `{by}`, or empty"),
+        meta=by_meta,
+        json=UserMeta,
+        bound=SizeBound.NAMES,
         link=LinkColumn.REF,
         facts=field_facts("producer"),
-        facts_text="`producer`",
+        facts_text="`producer`; `by`, the user that ended the link for its client",
         line=("producer {producer:link} detached",),
     ),
     EventType(
         event=ConsumerAttached,
         number=9,
         name="consumer-attached",
-        layout=Layout(queue="queue", meta="JSON `{container, link, selector, owns}`"),
+        layout=Layout(queue="queue", meta="JSON `{container, link, selector, owns, user}`"),
         meta=_consumer_meta,
         json=_ConsumerMeta,
         read=_read_consumer,
@@ -163,19 +182,22 @@ TYPES: Final = (
         facts=_consumer_facts,
         facts_text=(
             "`queue` `queue_id` `consumer` `container` `link`; `selector` if it has one; "
-            "`owns`, the id of a queue or muxer that was created for the link"
+            "`owns`, the id of a queue or muxer that was created for the link; `user` if it is known"
         ),
-        line=("{container}/{link} receives from {queue_id:queue}", Choice("selector", " where {selector}")),
+        line=("{container}/{link} receives from {queue_id:queue}", Choice("selector", " where {selector}"), _USER),
     ),
     EventType(
         event=ConsumerDetached,
         number=10,
         name="consumer-detached",
-        layout=Layout(ref="consumer"),
+        layout=Layout(ref="consumer", meta="JSON `{by}`, or empty"),
+        meta=by_meta,
+        json=UserMeta,
         keys=IndexKeys.NODE,
+        bound=SizeBound.NAMES,
         link=LinkColumn.REF,
         facts=field_facts("consumer"),
-        facts_text="`consumer`",
+        facts_text="`consumer`; `by`, the user that ended the link for its client",
         line=("consumer {consumer:link} detached",),
     ),
 )

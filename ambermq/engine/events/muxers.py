@@ -7,6 +7,7 @@ from msgspec import Struct, json
 from ambermq.engine.events.event_type import EventType, Facts, IndexKeys, Layout, SizeBound, field_facts
 from ambermq.engine.events.json_meta import encode_json
 from ambermq.engine.events.line_template import LIFETIME, Choice
+from ambermq.engine.events.user_meta import UserMeta, by_meta
 from ambermq.engine.model.attachment import Argument, Condition
 from ambermq.engine.model.condition_text import argument_text
 from ambermq.engine.model.muxer import MuxerKind, Options
@@ -23,23 +24,26 @@ class MuxerDeclared(Struct):
     name: str
     kind: MuxerKind
     options: Options = Options()
+    by: str = ""
+    """The user that caused it; empty if none is known."""
 
 
 class _MuxerMeta(Struct, omit_defaults=True):
     name: str = ""
     options: Options | None = None
+    by: str = ""
 
 
 _decode_muxer: Final = json.Decoder(_MuxerMeta).decode
 
 
 def _declared_meta(event: MuxerDeclared) -> bytes:
-    return encode_json(_MuxerMeta(event.name, None if event.options == Options() else event.options))
+    return encode_json(_MuxerMeta(event.name, None if event.options == Options() else event.options, event.by))
 
 
 def _read_declared(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> MuxerDeclared:
     muxer = _decode_muxer(meta)
-    return MuxerDeclared(offset, time_us, muxer.name, MuxerKind(row[8]), muxer.options or Options())
+    return MuxerDeclared(offset, time_us, muxer.name, MuxerKind(row[8]), muxer.options or Options(), muxer.by)
 
 
 def _declared_facts(event: MuxerDeclared) -> Facts:
@@ -59,10 +63,13 @@ class MuxerUpdated(Struct):
     muxer: int
     options: Options
     """All options, changed or not."""
+    by: str = ""
+    """The user that caused it; empty if none is known."""
 
 
 def _read_updated(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> MuxerUpdated:
-    return MuxerUpdated(offset, time_us, row[5], _decode_muxer(meta).options or Options())
+    keys = _decode_muxer(meta)
+    return MuxerUpdated(offset, time_us, row[5], keys.options or Options(), keys.by)
 
 
 def _updated_facts(event: MuxerUpdated) -> Facts:
@@ -76,6 +83,8 @@ class MuxerDeleted(Struct):
     offset: int
     time_us: int
     muxer: int
+    by: str = ""
+    """The user that caused it; empty if none is known."""
 
 
 @final
@@ -88,6 +97,8 @@ class Attached(Struct):
     member: int
     """The id of a queue or a muxer."""
     argument: Argument = None
+    by: str = ""
+    """The user that caused it; empty if none is known."""
 
 
 @final
@@ -101,6 +112,8 @@ class Detached(Struct):
     attachment: int
     """The id of the attachment; 0 in a record of version 0.1, where the argument identifies it."""
     argument: Argument = None
+    by: str = ""
+    """The user that caused it; empty if none is known."""
 
 
 class _AttachmentMeta(Struct, omit_defaults=True):
@@ -109,6 +122,7 @@ class _AttachmentMeta(Struct, omit_defaults=True):
     attachment: int = 0
     destination: str = ""
     """The argument, as version 0.1 wrote it."""
+    by: str = ""
 
 
 _decode_attachment: Final = json.Decoder(_AttachmentMeta).decode
@@ -117,8 +131,8 @@ _decode_attachment: Final = json.Decoder(_AttachmentMeta).decode
 def _attachment_meta(event: Attached | Detached) -> bytes:
     argument, attachment = event.argument, event.attachment if type(event) is Detached else 0
     if isinstance(argument, tuple):
-        return encode_json(_AttachmentMeta(conditions=argument, attachment=attachment))
-    return encode_json(_AttachmentMeta(argument, attachment=attachment))
+        return encode_json(_AttachmentMeta(conditions=argument, attachment=attachment, by=event.by))
+    return encode_json(_AttachmentMeta(argument, attachment=attachment, by=event.by))
 
 
 def _argument_of(keys: _AttachmentMeta) -> Argument:
@@ -126,12 +140,13 @@ def _argument_of(keys: _AttachmentMeta) -> Argument:
 
 
 def _read_attached(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Attached:
-    return Attached(offset, time_us, row[5], row[4], _argument_of(_decode_attachment(meta)))
+    keys = _decode_attachment(meta)
+    return Attached(offset, time_us, row[5], row[4], _argument_of(keys), keys.by)
 
 
 def _read_detached(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Detached:
     keys = _decode_attachment(meta)
-    return Detached(offset, time_us, row[5], row[4], keys.attachment, _argument_of(keys))
+    return Detached(offset, time_us, row[5], row[4], keys.attachment, _argument_of(keys), keys.by)
 
 
 def _attachment_facts(event: Attached | Detached) -> Facts:
@@ -149,7 +164,9 @@ class Drawn(Struct):
 
 
 _ARGUMENT: Final = Choice("argument", " for {argument!r}", {"": ""})
-_ATTACHMENT_FACTS: Final = "`muxer` `member` `argument`; `queue` `queue_id` if the member is a queue"
+_ATTACHMENT_FACTS: Final = (
+    "`muxer` `member` `argument`; `queue` `queue_id` if the member is a queue; `by`, the user, if it is known"
+)
 
 MuxerEvent = MuxerDeclared | MuxerUpdated | MuxerDeleted | Attached | Detached | Drawn
 
@@ -158,7 +175,7 @@ TYPES: Final = (
         event=MuxerDeclared,
         number=4,
         name="muxer-declared",
-        layout=Layout(aux="kind: the class", meta="JSON `{name, options}`"),
+        layout=Layout(aux="kind: the class", meta="JSON `{name, options, by}`"),
         meta=_declared_meta,
         json=_MuxerMeta,
         read=_read_declared,
@@ -166,7 +183,7 @@ TYPES: Final = (
         facts=_declared_facts,
         facts_text=(
             "`muxer` `class`; `separator` if it is not a dot; `probability` `seed` of a LOSSY muxer; "
-            "`lifetime` if the muxer ends by itself"
+            "`lifetime` if the muxer ends by itself; `by`, the user, if it is known"
         ),
         line=(
             "muxer {muxer!r} of class {class} declared",
@@ -179,13 +196,13 @@ TYPES: Final = (
         event=MuxerUpdated,
         number=24,
         name="muxer-updated",
-        layout=Layout(ref="muxer", meta="JSON `{options}`"),
-        meta=lambda event: encode_json(_MuxerMeta(options=event.options)),
+        layout=Layout(ref="muxer", meta="JSON `{options, by}`"),
+        meta=lambda event: encode_json(_MuxerMeta(options=event.options, by=event.by)),
         json=_MuxerMeta,
         read=_read_updated,
         bound=SizeBound.NAMES,
         facts=_updated_facts,
-        facts_text="`muxer` `probability` `seed`",
+        facts_text="`muxer` `probability` `seed`; `by`, the user, if it is known",
         line=("muxer {muxer:muxer} updated, probability {probability}, seed {seed}",),
     ),
     EventType(
@@ -193,9 +210,12 @@ TYPES: Final = (
         number=20,
         name="muxer-deleted",
         listed_after=4,
-        layout=Layout(ref="muxer"),
+        layout=Layout(ref="muxer", meta="JSON `{by}`, or empty"),
+        meta=by_meta,
+        json=UserMeta,
+        bound=SizeBound.NAMES,
         facts=field_facts("muxer"),
-        facts_text="`muxer`",
+        facts_text="`muxer`; `by`, the user, if it is known",
         line=("muxer {muxer:muxer} deleted",),
     ),
     EventType(
@@ -203,7 +223,9 @@ TYPES: Final = (
         number=5,
         name="attached",
         layout=Layout(
-            queue="member", ref="muxer", meta="JSON `{argument}` or `{conditions}`; `{destination}` in version 0.1"
+            queue="member",
+            ref="muxer",
+            meta="JSON `{argument, by}` or `{conditions, by}`; `{destination}` in version 0.1",
         ),
         meta=_attachment_meta,
         json=_AttachmentMeta,

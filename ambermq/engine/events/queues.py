@@ -8,6 +8,7 @@ from ambermq.engine.errors import EngineError
 from ambermq.engine.events.event_type import EventType, Facts, IndexKeys, Layout, SizeBound
 from ambermq.engine.events.json_meta import encode_json
 from ambermq.engine.events.line_template import LIFETIME, Choice
+from ambermq.engine.events.user_meta import UserMeta, by_meta
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.subscription import Subscription
@@ -24,11 +25,14 @@ class QueueDeclared(Struct):
     name: str
     settings: Settings
     lifetime: Lifetime = Lifetime.PERMANENT
+    by: str = ""
+    """The user that caused it; empty if none is known."""
 
 
 class _QueueMeta(Struct, omit_defaults=True):
     name: str = ""
     settings: Settings | None = None
+    by: str = ""
 
 
 _decode_queue: Final = json.Decoder(_QueueMeta).decode
@@ -36,7 +40,7 @@ _decode_queue: Final = json.Decoder(_QueueMeta).decode
 
 def _read_declared(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> QueueDeclared:
     queue = _decode_queue(meta)
-    return QueueDeclared(offset, time_us, queue.name, queue.settings or Settings(), Lifetime(row[8]))
+    return QueueDeclared(offset, time_us, queue.name, queue.settings or Settings(), Lifetime(row[8]), queue.by)
 
 
 def _declared_facts(event: QueueDeclared) -> Facts:
@@ -53,10 +57,13 @@ class QueueUpdated(Struct):
     queue: int
     settings: Settings
     """All settings, changed or not."""
+    by: str = ""
+    """The user that caused it; empty if none is known."""
 
 
 def _read_updated(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> QueueUpdated:
-    return QueueUpdated(offset, time_us, row[4], _decode_queue(meta).settings or Settings())
+    queue = _decode_queue(meta)
+    return QueueUpdated(offset, time_us, row[4], queue.settings or Settings(), queue.by)
 
 
 @final
@@ -66,6 +73,8 @@ class QueueDeleted(Struct):
     offset: int
     time_us: int
     queue: int
+    by: str = ""
+    """The user that caused it; empty if none is known."""
 
 
 @final
@@ -109,14 +118,16 @@ TYPES: Final = (
         event=QueueDeclared,
         number=2,
         name="queue-declared",
-        layout=Layout(aux="lifetime", meta="JSON `{name, settings}`"),
-        meta=lambda event: encode_json(_QueueMeta(event.name, event.settings)),
+        layout=Layout(aux="lifetime", meta="JSON `{name, settings, by}`"),
+        meta=lambda event: encode_json(_QueueMeta(event.name, event.settings, event.by)),
         json=_QueueMeta,
         read=_read_declared,
         bound=SizeBound.NAMES,
         queue="offset",
         facts=_declared_facts,
-        facts_text="`queue` `queue_id` `messages_max`; `lifetime` if the queue ends by itself",
+        facts_text=(
+            "`queue` `queue_id` `messages_max`; `lifetime` if the queue ends by itself; `by`, the user, if it is known"
+        ),
         line=(
             "queue {queue!r} declared",
             Choice("messages_max", ", at most {messages_max:,} messages", {0: ""}),
@@ -127,14 +138,14 @@ TYPES: Final = (
         event=QueueUpdated,
         number=23,
         name="queue-updated",
-        layout=Layout(queue="queue", meta="JSON `{settings}`"),
-        meta=lambda event: encode_json(_QueueMeta(settings=event.settings)),
+        layout=Layout(queue="queue", meta="JSON `{settings, by}`"),
+        meta=lambda event: encode_json(_QueueMeta(settings=event.settings, by=event.by)),
         json=_QueueMeta,
         read=_read_updated,
         bound=SizeBound.NAMES,
         queue="queue",
         facts=lambda event: {"messages_max": event.settings.messages_max},
-        facts_text="`queue` `queue_id` `messages_max`",
+        facts_text="`queue` `queue_id` `messages_max`; `by`, the user, if it is known",
         line=(
             "queue {queue_id:queue} updated, ",
             Choice("messages_max", "at most {messages_max:,} messages", {0: "no maximum length of its own"}),
@@ -144,10 +155,13 @@ TYPES: Final = (
         event=QueueDeleted,
         number=3,
         name="queue-deleted",
-        layout=Layout(queue="queue"),
+        layout=Layout(queue="queue", meta="JSON `{by}`, or empty"),
+        meta=by_meta,
+        json=UserMeta,
         keys=IndexKeys.NODE,
+        bound=SizeBound.NAMES,
         queue="queue",
-        facts_text="`queue` `queue_id`",
+        facts_text="`queue` `queue_id`; `by`, the user, if it is known",
         line=("queue {queue_id:queue} deleted",),
     ),
     EventType(

@@ -30,6 +30,8 @@ class Link:
     """Whether each message of a producer names its own address."""
     queue: int = 0
     """The queue of a consumer."""
+    user: str = ""
+    """The user of its connection; empty if the history does not have it."""
 
 
 class Origins:
@@ -62,7 +64,7 @@ class Origins:
         if type(event) is ProducerAttached:
             return _producer(link, event)
         if type(event) is ConsumerAttached:
-            return Link(link, event.container, event.link, queue=event.queue)
+            return Link(link, event.container, event.link, queue=event.queue, user=event.user)
         return self._link_at_horizon(link)
 
     def _link_at_horizon(self, link: int) -> Link | None:
@@ -75,4 +77,6 @@ class Origins:
 
 def _producer(link: int, one: ProducerAttached | Producer) -> Link:
     is_addressed = one.sending.is_addressed
-    return Link(link, one.container, one.link, muxer=one.muxer, destination=one.destination, is_addressed=is_addressed)
+    user = one.user if isinstance(one, ProducerAttached) else ""
+    names = (link, one.container, one.link, one.muxer, one.destination)
+    return Link(*names, is_addressed=is_addressed, user=user)

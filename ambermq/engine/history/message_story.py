@@ -18,7 +18,7 @@ from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.context import DecisionContext
 from ambermq.engine.decide.explain_route import explain
 from ambermq.engine.errors import Refused
-from ambermq.engine.events import Acquired, Attached, Detached, Event, Published, Reset
+from ambermq.engine.events import Acquired, Attached, Detached, Event, Published, Purged, Reset
 from ambermq.engine.events.registry import NUMBERS
 from ambermq.engine.history.id_origins import Link, Origins
 from ambermq.engine.history.message_route import Passage, message_routes
@@ -34,11 +34,10 @@ from ambermq.log.read.search import Search
 
 __all__ = ["MessageStory", "Route", "find_message", "open_search", "story_of"]
 
-_NO_CONTENT = bytes(12)
-"""Body length, meta length and id hash of a record without them; the columns queue and ref follow."""
-
 _RESET = bytes(10) + bytes((NUMBERS[Reset], 0))
 """The end of a reset record less than an hour after its batch: half its time, no count, no aux, type, no flags."""
+_PURGED = bytes(10) + bytes((NUMBERS[Purged], 0))
+"""The same of the record of a purge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +162,7 @@ class _StorySearch:
         track = self._track_of(named)
         last = track.steps[-1].offset if track.is_over else self._past.end - 1
         others = self._search.touches(self._ends(named), first, last)
+        others += self._search.touches(dict.fromkeys(map(node_key, self._published.queues), _PURGED), first, last)
         others += self._search.touches_of_epochs(node_key(BROKER), first, last)
         return self._track_of([*named, *self._events(sorted({*others}))])
 
@@ -176,13 +176,16 @@ class _StorySearch:
         return track
 
     def _ends(self, named: Iterable[Event]) -> dict[int, bytes]:
-        """Return the keys of the records that end its queues and consumers, each with bytes of such a record."""
+        """Return the keys of the records that end its queues and consumers, each with bytes of such a record.
+
+        Those are its columns queue and ref. The lengths before them depend on whether a user is known.
+        """
         consumers = {place.consumer for place in self._first_track().places.values()} - {0}
         for event in named:
             if type(event) is Acquired and self._published.words in event.words:
                 consumers.update(event.consumers)
-        wanted = {node_key(queue): _NO_CONTENT + pack("<q", queue) for queue in self._published.queues}
-        wanted |= {node_key(consumer): _NO_CONTENT + pack("<qq", 0, consumer) for consumer in consumers}
+        wanted = {node_key(queue): pack("<qq", queue, 0) for queue in self._published.queues}
+        wanted |= {node_key(consumer): pack("<qq", 0, consumer) for consumer in consumers}
         return {**wanted, node_key(BROKER): _RESET}
 
     def _first_track(self) -> Track:

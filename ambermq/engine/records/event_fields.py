@@ -31,6 +31,8 @@ def facts_of(event: Event, name: QueueName) -> Facts:
     """Return the facts of an event, without those of every event: type, offset and time."""
     one, queues = BY_CLASS[type(event)], queues_of(event)
     facts = one.facts(event)
+    by = getattr(event, "by", "")
+    facts |= {"by": by} if by else {}
     if type(event) is Published:
         return facts | {"queues": [name(queue) or "" for queue in queues], "queue_ids": list(queues)}
     if not queues:

@@ -34,7 +34,7 @@ def largest_record(
     `outcome_bytes_max`   the JSON of an outcome
     """
     templates = config.templates.ordered
-    # A subscription has the name of its topic and that of its owner.
+    # A subscription has the name of its topic and that of its owner; a link has that of its user.
     names = 2 * config.name_bytes_max + config.argument_bytes_max + link_bytes_max + max(map(_name_bytes, templates))
     arguments = max(request_bytes_max, *map(_argument_bytes, templates))
     deliveries = max(deliveries_max, config.dispatch_messages_max, RUN_WORDS_MAX)
@@ -44,7 +44,8 @@ def largest_record(
         SizeBound.DEALT: 2 * WORD_BYTES * config.dispatch_messages_max,
         SizeBound.SETTLED: WORD_BYTES * deliveries + outcome_bytes_max,
         SizeBound.NAMES: JSON_FACTOR * names,
-        SizeBound.CONDITIONS: JSON_FACTOR * arguments + _KEYS_BYTES * config.conditions_max,
+        # The user is in the same record.
+        SizeBound.CONDITIONS: JSON_FACTOR * (arguments + config.name_bytes_max) + _KEYS_BYTES * config.conditions_max,
     }
     return RECORD.size + _KEYS_BYTES + max(bounds[one.bound] for one in REGISTRY)
 

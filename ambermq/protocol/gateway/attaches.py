@@ -110,6 +110,7 @@ class Attaches:
                 terms.is_immediate,
                 terms.dynamic,
                 may_create,
+                by=owner_of(self._peer),
             )
         )
 
@@ -160,6 +161,7 @@ class Attaches:
                 may_create,
                 owner_of(self._peer),
                 authorizer(self._peer, is_recalled=terms.is_recalled),
+                by=owner_of(self._peer),
             )
         )
 

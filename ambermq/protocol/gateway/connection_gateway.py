@@ -62,7 +62,7 @@ class ConnectionGateway:
 
     __slots__ = (
         *("_attaches", "_detached_nodes", "_is_counted", "_links", "_login", "_nodes", "_publisher"),
-        *("connection", "container", "gateway", "identity", "is_paused"),
+        *("closed_by", "connection", "container", "gateway", "identity", "is_paused"),
         *("end_error", "login_failure", "mechanism", "peer_info", "refusal", "transport"),
     )
 
@@ -84,6 +84,8 @@ class ConnectionGateway:
         """Who the peer is; until it has authenticated, what a peer without SASL is."""
         self.mechanism = ""
         """The SASL mechanism that the peer has chosen; empty without SASL."""
+        self.closed_by = ""
+        """The user that closes a link or the connection for its client; empty while there is none."""
         self.end_error: Error | None = None
         """Why the connection has ended, for the log of the server; None for a close of the peer without an error."""
         self.login_failure: Failure | None = None

@@ -141,11 +141,20 @@ class ConnectionLinks:
             self._ended_out += ended.messages
 
     def detach_consumer(
-        self, consumer: int, unsent: bytes = b"", *, is_closed: bool = False, keeps_node: bool = False
+        self,
+        consumer: int,
+        unsent: bytes = b"",
+        *,
+        is_closed: bool = False,
+        keeps_node: bool = False,
+        by: str = "",
     ) -> None:
-        """Detach a consumer from the engine; `unsent` are the packed words of deliveries that did not fail."""
+        """Detach a consumer from the engine; `unsent` are the packed words of deliveries that did not fail.
+
+        `by` is the user that closes the link of another one.
+        """
         self.gateway.consumers.pop(consumer, None)
-        self.gateway.engine.submit(DetachConsumer(consumer, unsent, is_closed, keeps_node))
+        self.gateway.engine.submit(DetachConsumer(consumer, unsent, is_closed, keeps_node, by=by))
 
     def _remove_source(self, link: LinkEndpoint) -> None:
         source = self.sources.pop(link, None)
@@ -165,13 +174,15 @@ class ConnectionLinks:
         producer_link.is_open = False
         if producer_link.producer:
             self.gateway.producers.pop(producer_link.producer, None)
-            self.gateway.engine.submit(DetachProducer(producer_link.producer, keeps_node))
+            by = producer_link.peer.closed_by
+            self.gateway.engine.submit(DetachProducer(producer_link.producer, keeps_node, by=by))
 
     def _end_consumer(self, consumer_link: ConsumerLink, *, is_closed: bool, keeps_node: bool) -> None:
         consumer_link.is_open, consumer_link.is_closed = False, is_closed
         if consumer_link.consumer:
             unsent = consumer_link.unsent()
-            self.detach_consumer(consumer_link.consumer, unsent, is_closed=is_closed, keeps_node=keeps_node)
+            by = consumer_link.peer.closed_by
+            self.detach_consumer(consumer_link.consumer, unsent, is_closed=is_closed, keeps_node=keeps_node, by=by)
 
 
 def _consumer_row(link: ConsumerLink, state: State) -> LinkRow:

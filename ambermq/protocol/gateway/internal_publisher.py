@@ -35,13 +35,15 @@ class InternalPublisher:
         self.is_open = True
         self._producer = 0
         self._backlog: list[Buffer] = []
-        peer.gateway.engine.submit(AttachProducer(self, "", peer.container, link, Unroutable.DISCARD))
+        user = peer.identity.username or ""
+        peer.gateway.engine.submit(AttachProducer(self, "", peer.container, link, Unroutable.DISCARD, by=user))
 
     def post(self, body: Buffer) -> None:
         """Send a message to the address in its `to`. Until the producer is attached, 1,000 messages wait."""
         if self._producer:
             publish = Publish(self, self._producer, 0, [body], [0], len(body), durable=False)
             publish.may_create = self._may_create
+            publish.by = self.peer.identity.username or ""
             self.peer.gateway.engine.submit(publish)
         elif len(self._backlog) < _BACKLOG_MAX:
             self._backlog.append(body)

@@ -82,11 +82,11 @@ class LostLinks:
             if isinstance(link, ConsumerLink):
                 if link.consumer:
                     consumers.pop(link.consumer, None)
-                    submit(DetachConsumer(link.consumer, link.unsent()))
+                    submit(DetachConsumer(link.consumer, link.unsent(), by=link.peer.closed_by))
             elif isinstance(link, ProducerLink):
                 if link.producer:
                     producers.pop(link.producer, None)
-                    submit(DetachProducer(link.producer))
+                    submit(DetachProducer(link.producer, by=link.peer.closed_by))
             elif callable(link):
                 link()
             else:

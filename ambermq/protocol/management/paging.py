@@ -11,7 +11,7 @@ from typing import Any, Final
 from ambermq.engine.errors import Refused
 from ambermq.protocol.management.request_fields import number_field, refuse_unknown
 
-__all__ = ["PAGE_BYTES_MAX", "Window", "page_of", "query_window"]
+__all__ = ["PAGE_BYTES_MAX", "Window", "page_of", "query_window", "rows_max"]
 
 PAGE_BYTES_MAX: Final = 1 << 20
 """Characters of the texts on a page; the row that reaches the bound is the last."""
@@ -45,6 +45,11 @@ def page_of(
         if size >= PAGE_BYTES_MAX or len(results) * len(columns) >= _PAGE_VALUES_MAX:
             break
     return {"attributeNames": columns, "results": results, "total": total}
+
+
+def rows_max(names: Sequence[str], attributes: Sequence[str]) -> int:
+    """Return the most rows of a page with the attributes `names`; with all if it is empty."""
+    return -(-_PAGE_VALUES_MAX // len(names or attributes))
 
 
 def _size(value: Any) -> int:

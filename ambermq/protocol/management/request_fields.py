@@ -10,7 +10,15 @@ from typing import Any, Final
 from ambermq.engine.errors import Refused
 from ambermq.protocol.amqp10.types.values import Timestamp
 
-__all__ = ["NO_NUMBERS", "flag_field", "name_property", "number_field", "refuse_read_only", "refuse_unknown"]
+__all__ = [
+    "NO_NUMBERS",
+    "flag_field",
+    "name_property",
+    "number_field",
+    "refuse_read_only",
+    "refuse_unknown",
+    "user_of",
+]
 
 NO_NUMBERS: Final = (bool, Timestamp)
 """Subclasses of int that are not numbers in AMQP."""
@@ -57,3 +65,9 @@ def refuse_read_only(body: Mapping[str, Any], noun: str, *known: str) -> None:
         found = ", ".join(read_only)
         expected = f"UPDATE of a {noun} sets {', '.join(known)}"
         raise Refused("amqp:invalid-field", f"{expected}, found {found}: leave out what does not change")
+
+
+def user_of(request: Any) -> str:
+    """Return the user of a request's connection; empty without a user name."""
+    username: str | None = request.peer.identity.username
+    return username or ""

@@ -13,7 +13,7 @@ from ambermq.engine.effects import Effect
 from ambermq.engine.errors import Refused
 from ambermq.engine.model.vhost_mode import VhostMode, mode_named
 from ambermq.protocol.management.peers.ports import CloseEndpoint
-from ambermq.protocol.management.request_fields import flag_field, name_property, number_field, refuse_unknown
+from ambermq.protocol.management.request_fields import flag_field, name_property, number_field, refuse_unknown, user_of
 
 __all__ = [
     "HOSTNAME_PREFIX",
@@ -85,6 +85,8 @@ class ResetVhost:
 
     key: Any
     name: str
+    by: str = ""
+    """The user that asks for it; empty if none is known."""
 
 
 @final
@@ -146,7 +148,7 @@ def _create(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any]
 
 
 def _reset(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> VhostCommand:
-    return ResetVhost(request, name_property(properties, "vhost"))
+    return ResetVhost(request, name_property(properties, "vhost"), user_of(request))
 
 
 def _delete(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> VhostCommand:

@@ -145,7 +145,7 @@ class VhostLifecycle:
                 return Answered(command.key, await self._create(command), NOW)
             case ResetVhost():
                 host = self._host(command.name)
-                host.engine.submit(ResetHost(command.key))
+                host.engine.submit(ResetHost(command.key, by=command.by))
                 host.tick_soon()
                 return None
             case CloseEndpoint():
@@ -160,6 +160,7 @@ class VhostLifecycle:
             return None
         peer, session, link = found
         why = "an administrator closed it"
+        peer.closed_by = command.by
         forced = Error(condition=Symbol(LinkCondition.DETACH_FORCED), description=why)
         if link is not None:
             peer.close_link(link, forced)
@@ -168,6 +169,8 @@ class VhostLifecycle:
         else:
             condition = Symbol(ConnectionCondition.CONNECTION_FORCED)
             self._server.sockets[peer].close(Error(condition=condition, description=why))
+        if command.noun != "connection":
+            peer.closed_by = ""
         self._server.hosts[peer.vhost].tick_soon()
         return {"name": command.name}
 

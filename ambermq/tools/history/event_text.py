@@ -16,6 +16,7 @@ from typing import Any, Final
 from ambermq.engine.events import Event
 from ambermq.engine.events.line_template import Choice, Listed
 from ambermq.engine.events.registry import BY_CLASS
+from ambermq.engine.events.user_meta import BY
 from ambermq.engine.history.timestamps import iso_time
 from ambermq.engine.records.event_fields import EVENT_TYPES, facts_of, type_of
 from ambermq.tools.past.id_names import IdNames
@@ -52,7 +53,7 @@ def event_line(event: Event, names: IdNames) -> Line:
     """Return the line of an event; `names` has the names from this event and from all events before it."""
     one, facts = BY_CLASS[type(event)], facts_of(event, names.known_queue)
     template = _Template(names, facts | one.line_facts(event))
-    text = "".join(map(template.part, one.line))
+    text = "".join(map(template.part, (*one.line, BY)))
     return Line(event.offset, iso_time(event.time_us), one.name, text, facts)
 
 

@@ -18,7 +18,7 @@ from ambermq.tools.terminal.durations import duration_text
 
 __all__ = ["COLUMNS", "place_lines", "place_values", "story_rows"]
 
-COLUMNS: Final = ("time", "after", "what", "queue", "offset", "detail")
+COLUMNS: Final = ("time", "after", "what", "queue", "user", "offset", "detail")
 """The columns of a table of story rows."""
 
 
@@ -127,6 +127,7 @@ def _row(story: MessageStory, step: Step, words: str) -> dict[str, Any]:
         "offset": step.offset,
         "words": words,
         "by": _link_values(story, step.link),
+        "user": _user(story, step) or None,
         "attempt": step.attempt,
         "delivery_count": step.count,
     }
@@ -174,7 +175,8 @@ _WORDS: Final[dict[StepKind, Callable[[MessageStory, Step], str]]] = {
 def _gap(story: MessageStory, *, is_archived: bool) -> dict[str, Any]:
     words = f"earlier events compacted at {story.horizon}"
     words += " and archived: see `ambermq log query`" if is_archived else ""
-    return {"what": "compacted", "after": "", "words": words, "offset": story.horizon, "horizon": story.horizon}
+    values = {"offset": story.horizon, "horizon": story.horizon, "user": None}
+    return {"what": "compacted", "after": "", "words": words, **values}
 
 
 def _place_line(story: MessageStory, place: MessagePlace, now_us: int) -> str:
@@ -211,3 +213,11 @@ def _link_values(story: MessageStory, link: int) -> dict[str, Any] | None:
     if not link:
         return None
     return {"id": link, "container": known.container, "link": known.link} if known else {"id": link}
+
+
+def _user(story: MessageStory, step: Step) -> str:
+    """Return the user that caused a step: of the event, else of its link; empty if the history does not have it."""
+    if isinstance(step.event, Started):
+        return ""
+    known = story.links.get(step.link)
+    return getattr(step.event, "by", "") or ("" if known is None else known.user)

@@ -6,6 +6,8 @@ The golden bytes of the first 24 types lie in tests/golden/events.hex; a later t
 
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from ambermq.engine.events import (
     Acquired,
     Attached,
@@ -44,7 +46,7 @@ from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.subscription import Subscription
 from ambermq.engine.model.vhost_mode import VhostMode
 
-__all__ = ["MUXER", "QUEUE", "SAMPLES", "TIME_US", "WIRING", "WORDS", "Sample"]
+__all__ = ["MUXER", "QUEUE", "SAMPLES", "TIME_US", "WIRING", "WITH_USER", "WORDS", "Sample"]
 
 
 class Sample(NamedTuple):
@@ -77,7 +79,7 @@ WIRING: Final[tuple[Event, ...]] = (
     ConsumerAttached(4, TIME_US, 2, "store", "in"),
 )
 
-SAMPLES: Final = (
+_PLAIN: Final = (
     Sample(Started(0, TIME_US, 3), "the broker started, epoch 3"),
     Sample(Started(0, TIME_US, 1, VhostMode.ADVANCED), "the broker started, epoch 1, in advanced mode"),
     Sample(WIRING[1], "queue 'orders' declared, at most 1,000 messages"),
@@ -185,3 +187,20 @@ SAMPLES: Final = (
         "a12b831d240a0600",
     ),
 )
+
+
+def _with_user(sample: Sample) -> Sample:
+    """Return a sample whose event names a user."""
+    event = sample.event
+    if isinstance(event, ProducerAttached | ConsumerAttached):
+        return Sample(replace(event, user="alice"), f"{sample.words}, user 'alice'")
+    return Sample(replace(event, by="alice"), f"{sample.words}, by user 'alice'")
+
+
+WITH_USER: Final = tuple(
+    _with_user(sample)
+    for sample in {type(one.event): one for one in _PLAIN}.values()
+    if {"by", "user"}.intersection(sample.event.__struct_fields__)
+)
+"""An event of each type that can name a user; tests/golden/events_with_users.hex has their bytes."""
+SAMPLES: Final = (*_PLAIN, *WITH_USER)

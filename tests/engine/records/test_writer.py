@@ -49,7 +49,7 @@ from ambermq.engine.records.writer import write_event
 from ambermq.log.config import LogConfig
 from ambermq.log.format.batch import Batch, decode_header, encode_batch
 from ambermq.log.write.draft import Draft
-from tests.engine.events.samples import SAMPLES, Sample
+from tests.engine.events.samples import SAMPLES, WITH_USER, Sample
 from tests.engine.world import record_count
 from tests.golden import GOLDEN_DIRECTORY
 
@@ -198,6 +198,24 @@ def test_golden_bytes_of_newer_types() -> None:
     for sample in NEWER:
         batch = written([replace(sample.event, offset=BASE)])
         assert batch.records.hex() + batch.meta.hex() == sample.golden, sample
+
+
+def test_golden_bytes_of_events_with_users() -> None:
+    """A user is one more key of the meta; a reader without users skips it."""
+    batches = [written([replace(sample.event, offset=BASE)]) for sample in WITH_USER]
+    lines = [f"{batch.records.hex()} {batch.meta.hex()}" for batch in batches]
+    assert "\n".join(lines) == (GOLDEN_DIRECTORY / "events_with_users.hex").read_text().strip()
+    assert all(b"alice" in batch.meta for batch in batches)
+
+
+@pytest.mark.parametrize("sample", WITH_USER, ids=lambda sample: type(sample.event).__name__)
+def test_no_user_leaves_no_trace(sample: Sample) -> None:
+    """The bytes without a user are those of a version that had none: no key, and no meta that was not there."""
+    event = replace(sample.event, offset=BASE, **dict.fromkeys({"by", "user"} & {*sample.event.__struct_fields__}, ""))
+    batch = written([event])
+    assert b'"by"' not in batch.meta
+    assert b'"user"' not in batch.meta
+    assert b"{}" not in batch.meta
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: type(sample.event).__name__)

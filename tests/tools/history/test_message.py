@@ -176,7 +176,7 @@ def test_a_table_tells_the_same_to_people(run: Run, shop: Shop) -> None:
     shop.close()
     lines = run("history", "message", "one", "--data", shop.directory).stdout.splitlines()
     assert lines[0].startswith("message one, offset ")
-    assert lines[1].split() == ["time", "after", "what", "queue", "offset", "detail"]
+    assert lines[1].split() == ["time", "after", "what", "queue", "user", "offset", "detail"]
     assert [line.split()[1] for line in lines[2:3]] == ["published"]
     assert "seller/out for 'orders'" in lines[2]
     assert "+2.00 s  acquired" in lines[4]

@@ -64,6 +64,8 @@ class LinkPeer(Protocol):
     """The peer's container id; empty until its open."""
     identity: Identity
     """The user, and for a process of the broker itself the scope that it is bound to."""
+    closed_by: str
+    """The user that closes a link or the connection for its client; empty while there is none."""
 
     @property
     def connection(self) -> Connection:

@@ -172,6 +172,7 @@ class ProducerLink:
             size = sum(map(len, bodies))
             may_create = None if self.guard is None else self.guard.may_create
             publish = Publish(self, self.producer, first_id, bodies, hashes, size, is_durable, run.settled, may_create)
+            publish.by = "" if self.guard is None else self.guard.user
             self.peer.gateway.engine.publish(publish)
 
     def _reject(self, run: TransferRun, delivery_id: int, error: DecodeError) -> None:

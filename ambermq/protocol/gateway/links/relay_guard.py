@@ -49,6 +49,11 @@ class RelayGuard:
             description=refusal_text(self._peer, Action.SEND, address),
         )
 
+    @property
+    def user(self) -> str:
+        """The user of the link; empty without a user name."""
+        return self._peer.identity.username or ""
+
     def may_create(self, queue: str) -> bool:
         """Return whether a message may create the queue of this name."""
         return is_allowed(self._peer, Action.CREATE, queue_address(queue))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, final
 
-from ambermq.engine.commands import Command
+from ambermq.engine.commands import Command, SignedCommand
 from ambermq.engine.effects import Answered, RefusedCommand
 from ambermq.engine.errors import Refused
 from ambermq.engine.model.subscription import Subscription
@@ -198,6 +198,8 @@ class ManagementNode:
         request.is_open = gateway.access.sees_all(self._peer.identity, gateway.vhost)
         command = command_of(request, properties, body, gateway.limits.query_results_max)
         check_operation(self._peer, operation, kind, properties, body)
+        if isinstance(command, SignedCommand):
+            command.by = self._peer.identity.username or ""
         self._submit(command)
 
     def _check_scope(self, operation: str, kind: Any) -> None:

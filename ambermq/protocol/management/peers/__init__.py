@@ -7,5 +7,5 @@ Rule 4. Texts of clients are cut.
 
 Imports: engine, engine/model, protocol/auth, protocol/management.
 Imported by: protocol/gateway, protocol/management, protocol/server.
-Names: PeerPort, CloseEndpoint, CONNECTION_OPERATIONS, SESSION_OPERATIONS, LINK_OPERATIONS.
+Names: PeerPort, CloseEndpoint, Listing, CONNECTION_OPERATIONS, SESSION_OPERATIONS, LINK_OPERATIONS.
 """

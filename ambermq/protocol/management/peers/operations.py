@@ -4,13 +4,13 @@ Rule: a QUERY with the application property `connection` lists the sessions or l
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, final
 
 from ambermq.engine.commands import Command, Inspect
 from ambermq.engine.errors import Refused
 from ambermq.engine.model.state import State
-from ambermq.protocol.management.paging import Window, page_of, query_window
+from ambermq.protocol.management.paging import Window, page_of, query_window, rows_max
+from ambermq.protocol.management.peers.listing import Listing, Row
 from ambermq.protocol.management.peers.ports import CloseEndpoint, PeerPort
 from ambermq.protocol.management.peers.rows import (
     CONNECTION_ATTRIBUTES,
@@ -22,7 +22,7 @@ from ambermq.protocol.management.peers.rows import (
     session_row,
     sessions_of,
 )
-from ambermq.protocol.management.request_fields import name_property
+from ambermq.protocol.management.request_fields import name_property, user_of
 
 __all__ = [
     "CONNECTION_OPERATIONS",
@@ -38,8 +38,6 @@ SESSION_TYPE: Final = "org.ambermq.session"
 LINK_TYPE: Final = "org.ambermq.link"
 
 Operation = Callable[[Any, Mapping[str, Any], Mapping[str, Any], int], Command | CloseEndpoint]
-Row = Callable[[], dict[str, Any]]
-"""A function that makes a row: rows before the page are counted, and not made."""
 
 
 class _Noun(NamedTuple):
@@ -87,21 +85,38 @@ def _query(noun: _Noun) -> Operation:
         only = properties.get("connection")
         if only is not None and not isinstance(only, str | int):
             raise Refused("amqp:invalid-field", "`connection` must be the number of a connection")
-        return Inspect(request, lambda _state: _page(noun, request, window, None if only is None else str(only)))
+        return Inspect(request, _Page(noun, request, window, None if only is None else str(only)))
 
     return query
 
 
-def _page(noun: _Noun, request: Any, window: Window, only: str | None) -> dict[str, Any]:
-    offset, count, names = window
-    peers = [peer for peer in _peers(request) if only is None or _is_of(peer, only)]
-    if noun is _CONNECTION:
-        total, peers = len(peers), peers[offset : offset + count]
-        rows = list(_all_rows(noun, peers, request))
-    else:
-        found = list(_all_rows(noun, peers, request))
-        total, rows = len(found), found[offset : offset + count]
-    return page_of((row() for _, row in islice(rows, count)), total, names, noun.attributes)
+@final
+class _Page:
+    """The page of one QUERY; a call whose time is over is repeated in the next tick, and goes on there."""
+
+    __slots__ = ("_listing", "_noun", "_only", "_request", "_window")
+
+    def __init__(self, noun: _Noun, request: Any, window: Window, only: str | None) -> None:
+        self._noun = noun
+        self._request = request
+        self._window = window
+        self._only = only
+        self._listing: Listing | None = None
+
+    def __call__(self, _state: State) -> dict[str, Any]:
+        """Return the page. Raises MatchUnfinished if the time is over."""
+        offset, count, names = self._window
+        attributes = self._noun.attributes
+        if self._listing is None:
+            window = offset, min(count, rows_max(names, attributes))
+            self._listing = Listing(self._rows(), window, self._request.peer.gateway.engine.matching)
+        self._listing.go_on()
+        return page_of(self._listing.rows, self._listing.total, names, attributes)
+
+    def _rows(self) -> Iterator[Row]:
+        only = self._only
+        peers = (peer for peer in _peers(self._request) if only is None or _is_of(peer, only))
+        return (row for _, row in _all_rows(self._noun, peers, self._request))
 
 
 def _is_of(peer: PeerPort, connection: str) -> bool:
@@ -124,7 +139,7 @@ def _read(noun: _Noun) -> Operation:
 def _delete(noun: _Noun) -> Operation:
     def delete(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> CloseEndpoint:
         request.status = 204
-        return CloseEndpoint(request, noun.noun, name_property(properties, noun.noun))
+        return CloseEndpoint(request, noun.noun, name_property(properties, noun.noun), user_of(request))
 
     return delete
 

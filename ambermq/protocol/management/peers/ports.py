@@ -19,6 +19,8 @@ class CloseEndpoint:
     noun: str
     """`connection`, `session` or `link`."""
     name: str
+    by: str = ""
+    """The user that asks for it; empty if none is known."""
 
 
 class TransportPort(Protocol):
