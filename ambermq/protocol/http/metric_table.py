@@ -47,6 +47,10 @@ def _gauge(name: str, text: str) -> Metric:
 
 
 BROKER_METRICS: Final = (
+    _gauge(
+        "certificate_expiry_seconds",
+        "Time at which the first certificate of the broker and its chain ends, in seconds since 1970; 0: no TLS.",
+    ),
     _gauge("connections", "Open connections."),
     _counter("connections_dropped", "Connections dropped for others before they had authenticated."),
     _gauge("connections_max", "Limit of connections."),

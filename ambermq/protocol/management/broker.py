@@ -18,6 +18,7 @@ BROKER_ATTRIBUTES: Final = (
     "blocked",
     "bytes_in",
     "bytes_out",
+    "certificate_expiry_seconds",
     "clock_correction_us",
     "clock_step",
     "clock_steps",

@@ -107,6 +107,7 @@ class Server:
         self.container_id = container_id
         self.authenticator = authenticator
         self._accounts = accounts
+        self._tls = tls
         self._audit = audit
         self.access = access
         self.rules = rules
@@ -296,8 +297,9 @@ class Server:
         host.gateway.audit = self._audit
         host.gateway.configuration = self.configuration
         host.gateway.rules = self.rules
-        admission = self.admission
+        admission, tls = self.admission, self._tls
         host.gateway.figures |= {
+            "certificate_expiry_seconds": lambda: tls.expiry_s if tls is not None else None,
             "connections": lambda: admission.count,
             "connections_dropped": lambda: admission.dropped,
             "connections_max": lambda: admission.connections_max,

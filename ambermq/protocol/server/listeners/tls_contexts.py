@@ -12,6 +12,7 @@ import stat
 from pathlib import Path
 from typing import Any, Final, final
 
+from ambermq.protocol.server.listeners.certificate_expiry import certificate_ends
 from ambermq.protocol.server.listeners.listener_config import ListenerConfig
 
 __all__ = ["TlsContexts", "TlsFault"]
@@ -32,7 +33,7 @@ class TlsFault(Exception):
 class TlsContexts:
     """The TLS context for new connections. One thread calls at a time."""
 
-    __slots__ = ("_config", "_seen", "context", "failure")
+    __slots__ = ("_config", "_seen", "context", "expiry_s", "failure")
 
     def __init__(self, config: ListenerConfig) -> None:
         """Read the certificates. Raises TlsFault."""
@@ -40,6 +41,8 @@ class TlsContexts:
         self._seen = self._signature()
         self.context = _context(config)
         """The context for new handshakes."""
+        self.expiry_s = _expiry_s(config)
+        """The end of the broker's certificate or of one in its chain, in seconds since 1970; 0: not known."""
         self.failure = ""
         """Why the last certificates were not used; empty if they are."""
 
@@ -55,10 +58,18 @@ class TlsContexts:
         except TlsFault as fault:
             self.failure = str(fault)
             raise
-        self.failure = ""
+        self.failure, self.expiry_s = "", _expiry_s(self._config)
 
     def _signature(self) -> tuple[Any, ...]:
         return tuple(map(_signature_of, _files(self._config)))
+
+
+def _expiry_s(config: ListenerConfig) -> int:
+    try:
+        return min(certificate_ends(Path(config.tls_cert).read_bytes()), default=0)
+    except OSError:
+        # The file was read a moment ago; its context is in use, whatever it is now.
+        return 0
 
 
 def _files(config: ListenerConfig) -> tuple[str, ...]:
