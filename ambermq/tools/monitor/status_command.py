@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from ambermq.tools.client.broker_option import broker_options, broker_url
-from ambermq.tools.monitor.reading import BrokerReading, deepest, monitoring, rates_between, read_broker
+from ambermq.tools.monitor.reading import BrokerReading, deepest, monitoring, queues_by, rates_between, read_broker
 from ambermq.tools.terminal.durations import duration_text
 from ambermq.tools.terminal.output import output_option, print_json, print_rows, print_words
 from ambermq.tools.terminal.sizes import size_text
@@ -67,8 +67,8 @@ def status_lines(figures: Mapping[str, Any], rates: Mapping[str, float]) -> list
 _RETURNED: Final = ("released", "failed", "rejected")
 
 
-def queue_rows(reading: BrokerReading, count: int) -> list[dict[str, Any]]:
-    """Return the rows of the deepest queues."""
+def queue_rows(reading: BrokerReading, count: int, key: str = "depth") -> list[dict[str, Any]]:
+    """Return the first rows of the queues in the order of one of SORT_KEYS: by default the deepest queues."""
     return [
         {
             "queue": row["name"],
@@ -77,7 +77,7 @@ def queue_rows(reading: BrokerReading, count: int) -> list[dict[str, Any]]:
             "consumers": row["consumers"],
             "oldest": _age(row.get("oldest_age_us")),
         }
-        for row in deepest(reading, count)
+        for row in queues_by(reading, key)[:count]
     ]
 
 

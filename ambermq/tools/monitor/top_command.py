@@ -2,18 +2,18 @@
 
 Rule 1. It needs a terminal. Without one it refuses, since nothing would end it; `ambermq status` is for programs.
 Rule 2. textual draws the screen. Where textual is not installed, the screen is cleared and printed anew.
+Rule 3. The first reading must succeed. Later a broker may go away and return: the screen says so, and tries again.
 """
 
 import sys
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 import click
 
 from ambermq.tools.client.broker_option import broker_options, broker_url
-from ambermq.tools.client.management_client import Management
-from ambermq.tools.monitor.reading import BrokerReading, monitoring, rates_between, read_broker
+from ambermq.tools.monitor.reading import SORT_KEYS, BrokerReading, BrokerWatch
 from ambermq.tools.monitor.status_command import QUEUE_COLUMNS, queue_rows, status_lines
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
@@ -22,59 +22,90 @@ from ambermq.tools.terminal.output import print_line, print_rows, print_words
 __all__ = ["top"]
 
 _CLEAR: Final = "\x1b[2J\x1b[H"
-Screen = tuple[list[str], list[dict[str, Any]]]
-"""The lines of the status, and the rows of the queues."""
+_RETURNS: Final = (ExitCode.CANNOT_CONNECT, ExitCode.TIMEOUT, ExitCode.FAILED, ExitCode.NOT_FOUND)
+"""The exit codes of failures that a broker causes which ends, starts, or stands still."""
+
+Screen = tuple[list[str], BrokerReading]
+"""The lines of the status, and the reading with the queues."""
 
 
 @click.command(epilog="Example: ambermq top --interval 2 --data ./data")
-@click.option("--queues", type=click.IntRange(1, 1000), default=20, show_default=True, help="Deepest queues to show.")
+@click.option("--queues", type=click.IntRange(1, 1000), default=20, show_default=True, help="Most queues to show.")
+@click.option(
+    "--sort", type=click.Choice(tuple(SORT_KEYS)), default="depth", show_default=True, help="Order of the queues."
+)
 @click.option(
     "--interval", type=click.FloatRange(0.2, 60), default=1.0, show_default=True, help="Seconds between two readings."
 )
 @broker_options
-def top(queues: int, interval: float, url: str | None, data: str | None) -> None:
+def top(queues: int, sort: str, interval: float, url: str | None, data: str | None) -> None:
     """Watch the health, the rates and the deepest queues of a broker.
 
-    Needs a terminal; q or Ctrl-C ends it. For programs use `ambermq status --output json`.
+    Needs a terminal; q or Ctrl-C ends it, s sorts by the next column. A broker that goes away is awaited. For programs
+    use `ambermq status --output json`.
     """
-    if not (sys.stdout.isatty() and sys.stdin.isatty()):
+    # The screen is drawn on standard error, so that nothing else gets into it.
+    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         raise ToolError(
             "top needs a terminal",
-            where="standard input and output",
+            where="standard input, output and error",
             advice="use `ambermq status --output json`",
             code=ExitCode.USAGE,
         )
-    with monitoring(broker_url(url, data)) as management:
-        screens = _screens(management, queues)
-        next(screens)
-        try:
-            _draw(screens, interval)
-        except KeyboardInterrupt:
-            return
+    watch = BrokerWatch(_url_reader(url, data))
+    watch.read()
+    try:
+        _draw(lambda: _screen(watch), interval, queues, sort)
+    except KeyboardInterrupt:
+        return
 
 
-def _screens(management: Management, queues: int) -> Iterator[Screen]:
-    before: BrokerReading | None = None
-    while True:
-        after = read_broker(management)
-        yield status_lines(after.figures, rates_between(before or after, after)), queue_rows(after, queues)
-        before = after
+def _url_reader(url: str | None, data: str | None) -> Callable[[], str]:
+    """Return a function of the URL of the broker, for another thread: click's context is one of a thread."""
+    context = click.get_current_context()
+
+    def read_url() -> str:
+        with context.scope(cleanup=False):
+            return broker_url(url, data)
+
+    return read_url
 
 
-def _draw(screens: Iterator[Screen], interval: float) -> None:
+def _screen(watch: BrokerWatch) -> Screen | str:
+    """Return the next screen, or why there is none; raise ToolError for a failure that does not pass by itself."""
+    try:
+        reading, rates = watch.read()
+    except ToolError as error:
+        if error.exit_code not in _RETURNS:
+            raise
+        return f"no answer: {error.format_message()}"
+    return status_lines(reading.figures, rates), reading
+
+
+def _draw(read: Callable[[], Screen | str], interval: float, count: int, sort: str) -> None:
     try:
         from ambermq.tools.monitor.top_screen import run_screen  # noqa: PLC0415 - a slow import, which may be missing
     except ImportError:
-        _draw_plain(screens, interval)
+        _draw_plain(read, interval, count, sort)
     else:
-        run_screen(lambda: next(screens), interval)
+        run_screen(read, interval, count, sort)
 
 
-def _draw_plain(screens: Iterator[Screen], interval: float, pause: Callable[[float], None] = time.sleep) -> None:
-    for lines, rows in screens:
-        print_line(_CLEAR)
-        for line in lines:
-            print_words(line)
-        print_words("")
-        print_rows(rows, QUEUE_COLUMNS, "table")
+def _draw_plain(
+    read: Callable[[], Screen | str],
+    interval: float,
+    count: int,
+    sort: str,
+    pause: Callable[[float], None] = time.sleep,
+) -> None:
+    while True:
+        screen = read()
+        if isinstance(screen, str):
+            print_words(screen)
+        else:
+            print_line(_CLEAR)
+            for line in screen[0]:
+                print_words(line)
+            print_words("")
+            print_rows(queue_rows(screen[1], count, sort), QUEUE_COLUMNS, "table")
         pause(interval)
