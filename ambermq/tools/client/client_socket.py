@@ -17,7 +17,7 @@ from ambermq.tools.client.tls_option import tls_files
 from ambermq.tools.terminal.errors import ConnectionBroke, ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
-__all__ = ["ClientSocket", "connected_socket"]
+__all__ = ["ClientSocket", "client_context", "connected_socket"]
 
 _PIECE_BYTES: Final = 64 << 10
 """The bytes of small buffers that one TLS record run takes."""
@@ -141,7 +141,8 @@ def _check_owner(stream: socket.socket, url: BrokerUrl) -> None:
         raise ToolError("the process behind this socket belongs to another user", where=str(url), found=f"uid {uid}")
 
 
-def _secured(stream: socket.socket, url: BrokerUrl) -> ClientSocket:
+def client_context() -> ssl.SSLContext:
+    """Return the TLS context of the files in the options; raise ToolError if they cannot be used."""
     files = tls_files()
     try:
         context = ssl.create_default_context(cafile=files.ca or None)
@@ -149,7 +150,6 @@ def _secured(stream: socket.socket, url: BrokerUrl) -> ClientSocket:
         if files.cert:
             context.load_cert_chain(files.cert, files.key or None)
     except (OSError, ValueError) as error:
-        stream.close()
         names = ", ".join(one for one in (files.ca, files.cert, files.key) if one)
         found = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
         raise ToolError(
@@ -160,7 +160,12 @@ def _secured(stream: socket.socket, url: BrokerUrl) -> ClientSocket:
             advice="check --tls-ca, --tls-cert and --tls-key",
             code=ExitCode.USAGE,
         ) from error
+    return context
+
+
+def _secured(stream: socket.socket, url: BrokerUrl) -> ClientSocket:
     try:
+        context = client_context()
         return _TlsSocket(context.wrap_socket(stream, server_hostname=url.host))
     except BaseException:
         stream.close()

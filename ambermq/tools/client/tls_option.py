@@ -10,15 +10,23 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import click
 
-__all__ = ["CA_VARIABLE", "CERT_VARIABLE", "KEY_VARIABLE", "TlsFiles", "tls_files", "tls_options"]
+__all__ = [
+    "CA_VARIABLE",
+    "CERT_VARIABLE",
+    "KEY_VARIABLE",
+    "TlsFiles",
+    "broker_tls_options",
+    "tls_files",
+    "tls_options",
+]
 
 CA_VARIABLE: Final = "AMBERMQ_TLS_CA"
 CERT_VARIABLE: Final = "AMBERMQ_TLS_CERT"
 KEY_VARIABLE: Final = "AMBERMQ_TLS_KEY"
 _OPTIONS: Final = (
-    ("--tls-key", KEY_VARIABLE, "Private key of --tls-cert (PEM)."),
-    ("--tls-cert", CERT_VARIABLE, "Client certificate for amqps:// (PEM)."),
-    ("--tls-ca", CA_VARIABLE, "Authorities that sign the broker's certificate (PEM)."),
+    ("key", KEY_VARIABLE, "Private key of --tls-cert (PEM)."),
+    ("cert", CERT_VARIABLE, "Client certificate for amqps:// (PEM)."),
+    ("ca", CA_VARIABLE, "Authorities that sign the broker's certificate (PEM)."),
 )
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -37,9 +45,20 @@ class TlsFiles(NamedTuple):
 
 def tls_options(command: _Command) -> _Command:
     """Add the options to a command; `tls_files` has their values."""
+    return _with_options(command, "--tls-")
+
+
+def broker_tls_options(command: _Command) -> _Command:
+    """Add the options as --to-ca, --to-cert and --to-key to a command whose --tls- options are those of a listener."""
+    return _with_options(command, "--to-")
+
+
+def _with_options(command: _Command, prefix: str) -> _Command:
     for name, variable, text in _OPTIONS:
-        help_text = f"{text} Default: {variable}."
-        option = click.option(name, metavar="FILE", expose_value=False, callback=_setter(variable), help=help_text)
+        help_text = f"{text.replace('--tls-', prefix)} Default: {variable}."
+        option = click.option(
+            f"{prefix}{name}", metavar="FILE", expose_value=False, callback=_setter(variable), help=help_text
+        )
         command = option(command)
     return command
 

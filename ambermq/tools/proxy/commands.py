@@ -1,6 +1,7 @@
 """`ambermq proxy`: record, print and replay AMQP 1.0 connections."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -9,6 +10,8 @@ import click
 from ambermq.protocol.amqp10.performatives.classes import COMPOSITES
 from ambermq.protocol.amqp10.spec import ARCHETYPES
 from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.password_option import client_password, password_option
+from ambermq.tools.client.tls_option import broker_tls_options, tls_options
 from ambermq.tools.proxy.record_command import RecordTask, listen_address, record_until_signal
 from ambermq.tools.proxy.recording_file import LEAST_BYTES, open_recording
 from ambermq.tools.proxy.replay_command import ReplayTask, replay_recording
@@ -41,8 +44,16 @@ def proxy() -> None:
     epilog="Example: ambermq proxy record --listen 127.0.0.1:5673 --to amqp://127.0.0.1:5672 session.rec",
 )
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--listen", required=True, metavar="HOST:PORT", help="Address for the clients; port 0 takes a free one.")
-@click.option("--to", "target", required=True, metavar="URL", help="Broker, as amqp://HOST:PORT.")
+@click.option(
+    "--listen",
+    required=True,
+    metavar="ADDRESS",
+    help="Address for the clients: [amqp[s]://]HOST:PORT; port 0 takes a free one.",
+)
+@click.option("--to", "target", required=True, metavar="URL", help="Broker, as amqp[s]://HOST:PORT.")
+@click.option("--tls-cert", default="", metavar="FILE", help="Certificate of an amqps:// listener and its chain (PEM).")
+@click.option("--tls-key", default="", metavar="FILE", help="Private key of --tls-cert (PEM).")
+@broker_tls_options
 @click.option("--print", "is_printed", is_flag=True, help="Print the trace while it is recorded.")
 @click.option(
     "--max-bytes",
@@ -61,17 +72,27 @@ def proxy() -> None:
 )
 @output_option
 def record(
-    file: Path, listen: str, target: str, is_printed: bool, max_bytes: int, max_connections: int, output: str
+    file: Path,
+    listen: str,
+    target: str,
+    tls_cert: str,
+    tls_key: str,
+    is_printed: bool,
+    max_bytes: int,
+    max_connections: int,
+    output: str,
 ) -> None:
     """Record all connections through a listener into FILE.
 
-    The bytes of clients and broker are not changed. SIGINT (Ctrl-C) or SIGTERM ends the recording. A recording whose
-    proxy was killed is readable up to its last whole record.
+    The bytes of clients and broker are not changed; with TLS, FILE has them decrypted. SIGINT (Ctrl-C) or SIGTERM ends
+    the recording. A recording whose proxy was killed is readable up to its last whole record.
     """
-    host, port = listen_address(listen)
-    record_until_signal(
-        RecordTask(host, port, BrokerUrl.parse(target), file, max_bytes, max_connections, is_printed, output)
-    )
+    host, port, is_secure = listen_address(listen)
+    url = BrokerUrl.parse(target)
+    if url.is_unix:
+        raise click.UsageError("--to needs a broker behind TCP: amqp[s]://HOST:PORT")
+    limits = (max_bytes, max_connections)
+    record_until_signal(RecordTask(host, port, url, file, *limits, is_printed, output, is_secure, tls_cert, tls_key))
 
 
 @proxy.command("print", epilog="Example: ambermq proxy print session.rec --connection 1 --only attach --only detach")
@@ -90,7 +111,9 @@ def print_(file: Path, connections: tuple[int, ...], names: tuple[str, ...], out
 
 @proxy.command("replay", epilog="Example: ambermq proxy replay session.rec --to amqp://127.0.0.1:5672")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--to", "target", required=True, metavar="URL", help="Broker, as amqp://[USER:PASSWORD@]HOST:PORT.")
+@click.option("--to", "target", required=True, metavar="URL", help="Broker, as amqp[s]://[USER[:PASSWORD]@]HOST:PORT.")
+@password_option
+@tls_options
 @click.option("--connection", "connections", type=click.IntRange(1), multiple=True, help="Only connection N.")
 @click.option(
     "--speed",
@@ -112,9 +135,12 @@ def replay(file: Path, target: str, connections: tuple[int, ...], speed: float, 
     """Send what the clients of a recording sent to another broker.
 
     A frame is sent when all frames have come that the broker of the recording sent before it. Exits 1 at the first
-    difference, with a message that says what was expected and what came.
+    difference, with a message that says what was expected and what came. A user in the URL logs in anew; without one
+    the recorded login is sent again.
     """
-    replay_recording(ReplayTask(file, BrokerUrl.parse(target), frozenset(connections), speed, timeout, output))
+    url = BrokerUrl.parse(target)
+    url = replace(url, password=client_password(url))
+    replay_recording(ReplayTask(file, url, frozenset(connections), speed, timeout, output))
 
 
 def _print_recording(path: Path, *, connections: Sequence[int], names: Sequence[str], output: str) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import ssl
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +11,10 @@ from time import time_ns
 
 import click
 
+from ambermq.protocol.server.listeners.listener_config import ListenerConfig
+from ambermq.protocol.server.listeners.tls_contexts import TlsContexts, TlsFault
 from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.client_socket import client_context
 from ambermq.tools.proxy.recording import CONTENT_BYTES_MAX, Kind, Record
 from ambermq.tools.proxy.recording_file import RecordingWriter
 from ambermq.tools.proxy.relay import READ_BYTES, Relay
@@ -37,12 +41,19 @@ class RecordTask:
     is_printed: bool
     """Whether the trace is printed while it is recorded."""
     output: str
+    is_secure: bool = False
+    """Whether the clients use TLS."""
+    certificate: str = ""
+    """The file with the proxy's certificate, in PEM."""
+    key: str = ""
+    """The file with its private key; empty: it is in the file of the certificate."""
 
 
 def record_until_signal(task: RecordTask) -> None:
     """Record until SIGINT or SIGTERM; raise ToolError if the relay cannot listen or the file cannot be written."""
+    listener_tls, target_tls = _listener_tls(task), client_context() if task.target.is_secure else None
     writer = RecordingWriter(task.path, bytes_max=task.bytes_max, time_us=_now_us())
-    session = _Session(task, writer)
+    session = _Session(task, writer, listener_tls, target_tls)
     try:
         asyncio.run(session.run())
     except BaseException:
@@ -54,16 +65,47 @@ def record_until_signal(task: RecordTask) -> None:
     session.report()
 
 
+def _listener_tls(task: RecordTask) -> ssl.SSLContext | None:
+    if not task.is_secure:
+        return None
+    if not task.certificate:
+        advice = "give --tls-cert FILE and --tls-key FILE"
+        raise ToolError("a listener with TLS needs a certificate", where="--listen", advice=advice, code=ExitCode.USAGE)
+    try:
+        return TlsContexts(ListenerConfig(tls_cert=task.certificate, tls_key=task.key)).context
+    except TlsFault as fault:
+        raise ToolError(
+            "the certificates cannot be used",
+            where=fault.where,
+            expected=fault.expected,
+            found=fault.found,
+            advice=fault.advice,
+            code=ExitCode.USAGE,
+        ) from fault
+
+
 class _Session:
     """One run of the command."""
 
-    def __init__(self, task: RecordTask, writer: RecordingWriter) -> None:
+    def __init__(
+        self,
+        task: RecordTask,
+        writer: RecordingWriter,
+        listener_tls: ssl.SSLContext | None,
+        target_tls: ssl.SSLContext | None,
+    ) -> None:
         self._task = task
         self._writer = writer
         self._trace = Trace()
         self._stopped = asyncio.Event()
         self._pipe: BrokenPipeError | ToolError | None = None
-        self._relay = Relay(task.target, self._note, connections_max=task.connections_max)
+        self._relay = Relay(
+            task.target,
+            self._note,
+            connections_max=task.connections_max,
+            listener_tls=listener_tls,
+            target_tls=target_tls,
+        )
         self.is_listening = False
 
     async def run(self) -> None:
@@ -96,7 +138,8 @@ class _Session:
             print_line(text + (", the maximum size" if self._writer.is_full else ""))
 
     def _print_ready(self, address: str) -> None:
-        url, target, path = f"amqp://{address}", str(self._task.target), str(self._task.path)
+        scheme = "amqps" if self._task.is_secure else "amqp"
+        url, target, path = f"{scheme}://{address}", str(self._task.target), str(self._task.path)
         if self._task.output == "json":
             print_json({"ready": url, "to": target, "file": path})
         else:
@@ -139,9 +182,12 @@ def _now_us() -> int:
     return time_ns() // 1_000
 
 
-def listen_address(text: str) -> tuple[str, int]:
-    """Return host and port of `HOST:PORT`; raise ToolError if the text is another one."""
-    host, colon, port = text.rpartition(":")
-    if not colon or not host or not port.isdecimal() or int(port) > 65_535:
-        raise ToolError("not an address", where="--listen", expected="HOST:PORT", found=repr(text), code=ExitCode.USAGE)
-    return host.removeprefix("[").removesuffix("]"), int(port)
+def listen_address(text: str) -> tuple[str, int, bool]:
+    """Return host and port of `[amqp[s]://]HOST:PORT`, and whether it is TLS; raise ToolError for another text."""
+    scheme, separator, address = text.rpartition("://")
+    host, colon, port = address.rpartition(":")
+    is_known = scheme in ("amqp", "amqps") if separator else True
+    if not is_known or not colon or not host or not port.isdecimal() or int(port) > 65_535:
+        expected = "HOST:PORT, amqp://HOST:PORT or amqps://HOST:PORT"
+        raise ToolError("not an address", where="--listen", expected=expected, found=repr(text), code=ExitCode.USAGE)
+    return host.removeprefix("[").removesuffix("]"), int(port), scheme == "amqps"

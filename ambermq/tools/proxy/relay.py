@@ -2,11 +2,14 @@
 
 Rule 1. A peer that does not read stops the reads of the other one: buffers hold at most some reads of READ_BYTES.
 Rule 2. Bytes are recorded when they are read, and forwarded after that. So an answer never precedes its question.
-Rule 3. The end of one direction is forwarded alone, as TCP has it. A reset is forwarded as a reset.
+Rule 3. The end of one direction is forwarded alone, as TCP has it. A reset is forwarded as a reset. TLS has no end of
+        one direction: there it ends the connection.
+Rule 4. With TLS the recording has the bytes of AMQP, as they are between the two TLS connections.
 """
 
 import asyncio
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Callable
@@ -29,8 +32,19 @@ Note = Callable[[Record], None]
 class Relay:
     """A listener and its connections; `note` receives every record, in order."""
 
-    def __init__(self, target: BrokerUrl, note: Note, *, connections_max: int) -> None:
+    def __init__(
+        self,
+        target: BrokerUrl,
+        note: Note,
+        *,
+        connections_max: int,
+        listener_tls: ssl.SSLContext | None = None,
+        target_tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """`listener_tls` is the TLS of the clients, `target_tls` that of the broker; None is none."""
+        self._listener_tls = listener_tls
         self._target = target
+        self._target_tls = target_tls
         self._note = note
         self._connections_max = connections_max
         self._tasks: set[asyncio.Task[None]] = set()
@@ -40,7 +54,7 @@ class Relay:
 
     async def listen(self, host: str, port: int) -> str:
         """Start to listen; return the address as HOST:PORT. Raises OSError if that fails."""
-        self._server = await asyncio.start_server(self._accept, host, port, limit=READ_BYTES)
+        self._server = await asyncio.start_server(self._accept, host, port, limit=READ_BYTES, ssl=self._listener_tls)
         address = self._server.sockets[0].getsockname()
         return _address_text(address)
 
@@ -58,7 +72,7 @@ class Relay:
             return
         self.connection_count += 1
         connection = _RelayedConnection(self.connection_count, self._note)
-        task = asyncio.get_running_loop().create_task(connection.run(reader, writer, self._target))
+        task = asyncio.get_running_loop().create_task(connection.run(reader, writer, self._target, self._target_tls))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -70,11 +84,17 @@ class _RelayedConnection:
         self._number = number
         self._note = note
 
-    async def run(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, target: BrokerUrl) -> None:
+    async def run(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        target: BrokerUrl,
+        target_tls: ssl.SSLContext | None,
+    ) -> None:
         """Relay until both directions have ended."""
         self._append(Kind.OPENED, _address_text(writer.get_extra_info("peername")).encode())
         try:
-            opening = asyncio.open_connection(target.host, target.port, limit=READ_BYTES)
+            opening = asyncio.open_connection(target.host, target.port, limit=READ_BYTES, ssl=target_tls)
             broker_reader, broker_writer = await asyncio.wait_for(opening, _CONNECT_SECONDS)
         except (OSError, TimeoutError) as error:
             found = getattr(error, "strerror", None) or str(error) or "no answer"
@@ -117,7 +137,10 @@ class _RelayedConnection:
             return
         self._append(end, b"")
         with suppress(OSError):
-            writer.write_eof()
+            if writer.can_write_eof():
+                writer.write_eof()
+            else:
+                writer.close()
 
     def _append(self, kind: Kind, content: bytes) -> None:
         self._note(Record(time.time_ns() // 1_000, self._number, kind, content))

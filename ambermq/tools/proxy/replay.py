@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, NoReturn, TypeVar
 
+from ambermq.protocol.amqp10.connection.sasl import SaslClientExchange
 from ambermq.protocol.amqp10.framing.frames import SASL_FRAME, encode_frame
 from ambermq.protocol.amqp10.performatives.classes import SaslInit, SaslResponse, Transfer
+from ambermq.protocol.auth.sasl.client_credentials import ClientCredentials
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.proxy.broker_facts import DynamicAddresses, Fact
 from ambermq.tools.proxy.client_frames import FrameMapping
@@ -28,6 +30,8 @@ _ONE_STEP_MECHANISMS: Final = frozenset({"ANONYMOUS", "PLAIN", "EXTERNAL", "MSSB
 _ENDING: Final = ("close", "end", "detach", "sasl-outcome")
 """The facts that explain why another one does not come."""
 
+
+_NO_CHALLENGE: Final = b"\0no challenge"
 
 _Found = TypeVar("_Found")
 
@@ -54,6 +58,8 @@ class _Replayed:
     broker: FrameStream = field(default_factory=FrameStream)
     has_own_login: bool = False
     """Whether the user of the URL replaced the recorded one, and its exchange."""
+    login: SaslClientExchange | None = None
+    """The login of that user while it waits for the broker."""
 
     ordinals: dict[tuple[object, ...], int] = field(default_factory=dict)
     """The number of a message of the replay by channel, link and number of the recorded one."""
@@ -152,6 +158,8 @@ class Replay:
             self._await_room(each, frames)
         each.live.send(data, frames)
         each.model.sent(part)
+        if each.login is not None:
+            self._answer_challenges(each, each.login)
         self.sent_count += 1
         self._exchange(0.0)
         self._await(each, "a broker that reads", lambda: not each.live.is_full or None)
@@ -169,15 +177,40 @@ class Replay:
         if not isinstance(part.performative, SaslInit):
             return part.data
         if self._target.username is not None:
-            each.has_own_login = True
-            response = f"\0{self._target.username}\0{self._target.password}".encode()
-            init = SaslInit(mechanism="PLAIN", initial_response=response, hostname=part.performative.hostname)
-            return encode_frame(0, init, frame_type=SASL_FRAME)
+            return self._own_login(each, part.performative)
         mechanism = str(part.performative.mechanism)
         if mechanism not in _ONE_STEP_MECHANISMS:
             expected = "a mechanism whose answers can be repeated, or a user in the URL of --to"
             raise Difference(each.number, expected, f"the recorded mechanism {mechanism}")
         return part.data
+
+    def _own_login(self, each: _Replayed, recorded: SaslInit) -> bytes:
+        """Return the first frame of a login of the user in the URL, by a mechanism that this broker offers.
+
+        A SCRAM exchange cannot be repeated: both ends take part in it with a random text.
+        """
+        each.has_own_login = True
+        offered = self._await(each, "mechanisms of SASL", lambda: each.live.offered or None)
+        login = ClientCredentials(self._target.username, self._target.password).choose(offered)
+        if isinstance(login, str):
+            raise Difference(each.number, "a mechanism for the user in the URL", login)
+        each.login = login
+        init = SaslInit(mechanism=login.mechanism, initial_response=login.first(), hostname=recorded.hostname)
+        return encode_frame(0, init, frame_type=SASL_FRAME)
+
+    def _answer_challenges(self, each: _Replayed, login: SaslClientExchange) -> None:
+        """Answer the broker's challenges until it tells the outcome of the login."""
+        each.login = None
+        while True:
+            challenge = self._await(each, "the outcome of the login", lambda: _challenge_of(each.live))
+            if challenge is _NO_CHALLENGE:
+                return
+            response = login.respond(challenge)
+            if response is None:
+                raise Difference(each.number, "a broker that knows the password", "a wrong challenge")
+            frame = SaslResponse(response=response)
+            each.live.send(encode_frame(0, frame, frame_type=SASL_FRAME))
+            self._exchange(0.0)
 
     def _await_room(self, each: _Replayed, frames: list[FramePart]) -> None:
         """Wait for credit and window, if the recorded client had them."""
@@ -240,6 +273,13 @@ class Replay:
         if cause is None and fact is not None and not fact.has_order:
             cause = next(iter(each.live.facts.get(fact.key, ())), None)
         raise Difference(each.number, expected, found if cause is None else cause.shown)
+
+
+def _challenge_of(live: ReplaySocket) -> bytes | None:
+    """Return the next challenge, _NO_CHALLENGE after the outcome, None while neither has come."""
+    if live.challenges:
+        return live.challenges.popleft()
+    return _NO_CHALLENGE if live.peek(("sasl-outcome",)) else None
 
 
 def _is_exchange(part: FramePart) -> bool:

@@ -12,11 +12,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from ambermq.protocol.amqp10.framing.frames import EMPTY_FRAME
+from ambermq.protocol.amqp10.performatives.classes import SaslChallenge, SaslMechanisms
 from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.client_socket import connected_socket
 from ambermq.tools.proxy.broker_facts import Fact
 from ambermq.tools.proxy.connection_model import ConnectionModel
-from ambermq.tools.proxy.frame_stream import FrameStream, Part
-from ambermq.tools.terminal.errors import ConnectionBroke
+from ambermq.tools.proxy.frame_stream import FramePart, FrameStream, Part
 
 __all__ = ["ReplaySocket", "exchange"]
 
@@ -31,21 +32,18 @@ class ReplaySocket:
     """One connection of a replay."""
 
     def __init__(self, target: BrokerUrl, model: ConnectionModel) -> None:
-        """Connect; raise ConnectionBroke if no broker answers."""
-        try:
-            self.socket = socket.create_connection((target.host, target.port), timeout=_CONNECT_SECONDS)
-        except OSError as error:
-            found = error.strerror or str(error)
-            raise ConnectionBroke(
-                "cannot connect", where=str(target), found=found, advice="start a broker, or name another one with --to"
-            ) from error
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        """Connect; raise ConnectionBroke if no broker answers, or ToolError for wrong certificates."""
+        self.socket = connected_socket(target, _CONNECT_SECONDS)
         self.socket.setblocking(False)
         self.model = model
         self.facts: dict[tuple[object, ...], deque[Fact]] = {}
         """The facts that have come and were not asked for, by key."""
         self.is_ended = False
         """Whether the broker has ended the stream."""
+        self.offered: list[str] = []
+        """The mechanisms of SASL that the broker offers."""
+        self.challenges: deque[bytes] = deque()
+        """The challenges of SASL without an answer."""
         self._stream = FrameStream()
         self._output = bytearray()
         self._written_s = time.monotonic()
@@ -91,7 +89,8 @@ class ReplaySocket:
     def write(self) -> None:
         """Write what the socket accepts; an error is found by the next read."""
         try:
-            count = self.socket.send(self._output)
+            with memoryview(self._output) as view:
+                count = self.socket.sendmsg([view])
         except BlockingIOError:
             return
         except OSError:
@@ -101,19 +100,31 @@ class ReplaySocket:
         self._written_s = time.monotonic()
 
     def read(self) -> None:
-        """Read what has come."""
-        try:
-            data = self.socket.recv(_READ_BYTES)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if not data:
-            self.is_ended = True
-            return
-        for part in self._stream.feed(data):
-            for fact in self.model.facts(part):
-                self.facts.setdefault(fact.key, deque()).append(fact)
+        """Read what has come: all of it, since a wait for a TLS socket does not see what it has decrypted."""
+        while True:
+            try:
+                data = self.socket.recv(_READ_BYTES)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            if not data:
+                self.is_ended = True
+                return
+            for part in self._stream.feed(data):
+                self._take(part)
+            if len(data) < _READ_BYTES:
+                return
+
+    def _take(self, part: Part) -> None:
+        """Note what a part of the broker's stream tells."""
+        match part:
+            case FramePart(performative=SaslMechanisms(sasl_server_mechanisms=mechanisms)):
+                self.offered = [str(one) for one in mechanisms or ()]
+            case FramePart(performative=SaslChallenge(challenge=challenge)):
+                self.challenges.append(bytes(challenge or b""))
+        for fact in self.model.facts(part):
+            self.facts.setdefault(fact.key, deque()).append(fact)
 
     def keep_alive(self) -> None:
         """Queue a heartbeat if the broker's idle-time-out asks for one."""
@@ -124,7 +135,11 @@ class ReplaySocket:
             self.send(EMPTY_FRAME)
 
     def finish(self) -> None:
-        """End our direction of the stream."""
+        """End our direction of the stream. TLS has no end of one direction: there the connection ends."""
+        if not isinstance(self.socket, socket.socket):
+            self.is_ended = True
+            self.socket.close()
+            return
         try:
             self.socket.shutdown(socket.SHUT_WR)
         except OSError:

@@ -61,7 +61,9 @@ _NL: /\r?\n/
 """
 
 OPTIONS: Final[Mapping[str, frozenset[str]]] = {
-    "connect": frozenset({"container", "frame", "host", "idle", "password", "refused", "url", "user", "within"}),
+    "connect": frozenset(
+        {"container", "frame", "host", "idle", "password", "password_file", "refused", "url", "user", "within"}
+    ),
     "attach_sender": frozenset({"name", "refused", "settled", "within"}),
     "attach_receiver": frozenset({"credit", "mode", "name", "refused", "second", "within"}),
     "credit": frozenset({"drain"}),

@@ -34,8 +34,8 @@ from ambermq.protocol.amqp10.session.session import Session
 from ambermq.protocol.auth.sasl.client_credentials import ClientCredentials
 from ambermq.protocol.management.vhosts import HOSTNAME_PREFIX
 from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.client_socket import connected_socket
 from ambermq.tools.proxy.frame_stream import FramePart, FrameStream
-from ambermq.tools.terminal.errors import ConnectionBroke
 
 __all__ = ["ConnectOptions", "ScriptClient", "ScriptLink", "error_text", "pump"]
 
@@ -89,12 +89,8 @@ class ScriptClient:
     """One connection with one session."""
 
     def __init__(self, target: BrokerUrl, options: ConnectOptions) -> None:
-        """Connect and send the open; raise ConnectionBroke if no broker answers."""
-        try:
-            self.socket = socket.create_connection((target.host, target.port), timeout=_CONNECT_SECONDS)
-        except OSError as error:
-            raise ConnectionBroke("cannot connect", where=str(target), found=error.strerror or str(error)) from error
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        """Connect and send the open; raise ConnectionBroke if no broker answers, or ToolError for certificates."""
+        self.socket = connected_socket(target, _CONNECT_SECONDS)
         self.socket.setblocking(False)
         username, password = options.user or target.username, options.password or target.password
         self.connection = Connection(
@@ -132,18 +128,25 @@ class ScriptClient:
     def write(self) -> None:
         """Write what the socket accepts; an error is found by the next read."""
         try:
-            del self._output[: self.socket.send(self._output)]
+            with memoryview(self._output) as view:
+                count = self.socket.sendmsg([view])
+            del self._output[:count]
         except BlockingIOError:
             return
         except OSError:
             self._output.clear()
 
     def read(self) -> None:
-        """Read what has come."""
+        """Read what has come: all of it, since a wait for a TLS socket does not see what it has decrypted."""
+        while self._read_once() == _READ_BYTES and not self.is_closed:
+            pass
+
+    def _read_once(self) -> int:
+        """Read and process a part of the input; return its size."""
         try:
             data = self.socket.recv(_READ_BYTES)
         except BlockingIOError:
-            return
+            return 0
         except OSError:
             data = b""
         if not data:
@@ -152,10 +155,12 @@ class ScriptClient:
             self.frames.extend(part for part in self._stream.feed(data) if isinstance(part, FramePart))
             self.connection.receive(data, _now_ms())
         self._take_events()
+        return len(data)
 
     def drop(self) -> None:
         """Reset the connection, without a close frame."""
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        if isinstance(self.socket, socket.socket):
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self.close_socket()
 
     def close_socket(self) -> None:

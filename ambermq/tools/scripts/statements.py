@@ -23,6 +23,7 @@ from ambermq.protocol.amqp10.performatives.classes import (
 )
 from ambermq.protocol.amqp10.spec import AmqpCondition
 from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.client.password_option import read_password
 from ambermq.tools.scripts.expectations import EXPECTATIONS
 from ambermq.tools.scripts.grammar import Statement
 from ambermq.tools.scripts.patterns import is_match, switch
@@ -57,7 +58,7 @@ def _connect(run: ScriptRun, statement: Statement) -> None:
         container=options.get("container", ""),
         host=options.get("host", ""),
         user=options.get("user"),
-        password=options.get("password", ""),
+        password=_password(options),
         idle_ms=run.number(options["idle"]) if "idle" in options else None,
         frame_bytes=run.number(options["frame"]) if "frame" in options else None,
     )
@@ -71,6 +72,15 @@ def _connect(run: ScriptRun, statement: Statement) -> None:
     # A refusal is an open that a close follows.
     pump(run.clients.values(), 0.0)
     _check_refusal(run, statement, "connection", client.error, is_refused=client.is_closed)
+
+
+def _password(options: Mapping[str, str]) -> str:
+    """Return the password of a connection: that of the script, or the one in a file, which the script does not show."""
+    if "password_file" not in options:
+        return options.get("password", "")
+    if "password" in options:
+        raise StatementFailed("two passwords", expected="password or password_file", found="both")
+    return read_password(options["password_file"])
 
 
 def _attach_sender(run: ScriptRun, statement: Statement) -> None:

@@ -184,7 +184,11 @@ def test_the_live_trace(start_proxy: StartProxy) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["--listen", "nowhere", "--to", "amqp://127.0.0.1:1"], 2, "expected HOST:PORT, found 'nowhere'"),
+        (
+            ["--listen", "nowhere", "--to", "amqp://127.0.0.1:1"],
+            2,
+            "expected HOST:PORT, amqp://HOST:PORT or amqps://HOST:PORT, found 'nowhere'",
+        ),
         (["--listen", "127.0.0.1:1", "--to", "http://x"], 2, "no amqp:// at the start"),
         (["--listen", "192.0.2.1:5672", "--to", "amqp://127.0.0.1:1"], 1, "cannot listen"),
     ],
