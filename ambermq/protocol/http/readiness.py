@@ -33,6 +33,10 @@ FENCED: Final = Readiness("fenced", "the lock file of the data directory is not 
 _SERVING: Final = ("ready", "degraded")
 
 
+def _is_fenced(figures: Mapping[str, Any]) -> str:
+    return FENCED.reason if figures.get("is_fenced") else ""
+
+
 def _is_stalled(figures: Mapping[str, Any]) -> str:
     waited_us, limit_ms = figures.get("sync_wait_us") or 0, figures.get("sync_stalled_ms") or 0
     if not limit_ms or waited_us < limit_ms * 1000:
@@ -74,6 +78,7 @@ def _is_crowded(figures: Mapping[str, Any]) -> str:
 
 
 _CHECKS: Final[tuple[tuple[str, Callable[[Mapping[str, Any]], str]], ...]] = (
+    ("fenced", _is_fenced),
     ("stalled", _is_stalled),
     ("room", _has_no_room),
     ("memory", _has_no_memory),
@@ -86,8 +91,8 @@ _CHECKS: Final[tuple[tuple[str, Callable[[Mapping[str, Any]], str]], ...]] = (
 """The word for each check that finds something, the worst first."""
 
 CHECKED: Final = (
-    *("blocked", "connections", "connections_max", "damaged_segments", "disk_is_full", "memory_bytes"),
-    *("memory_bytes_max", "memory_is_low", "room_bytes", "room_low_bytes", "segments_without_index"),
+    *("blocked", "connections", "connections_max", "damaged_segments", "disk_is_full", "is_fenced"),
+    *("memory_bytes", "memory_bytes_max", "memory_is_low", "room_bytes", "room_low_bytes", "segments_without_index"),
     *("snapshot_failures", "sync_stalled_ms", "sync_wait_us"),
 )
 """The figures that the checks read."""

@@ -29,6 +29,7 @@ from ambermq.log.write.housekeeping import NO_SPACE
 from ambermq.protocol.gateway.links.routing_fields import RoutingFields
 from ambermq.protocol.server.vhost_services import VhostServices
 from ambermq.tools.broker.file_modes import restrict_modes
+from ambermq.tools.broker.http.lock_watch import LockWatch
 from ambermq.tools.broker.new_files import new_files_removed
 from ambermq.tools.client.broker_option import write_holder
 from ambermq.tools.client.broker_url import vhost_path
@@ -207,6 +208,7 @@ class VhostStore:
         )
         log = engine.log
         figures: dict[str, Callable[[], object]] = {
+            "is_fenced": LockWatch(path).is_fenced,
             "recovery_us": lambda: int(recovery_s * 1_000_000),
             "history_bytes": lambda: history_bytes(log.manifest),
             "room_bytes_min": lambda: self._settings.retention.room_min(log.disk_bytes),

@@ -1,16 +1,19 @@
 """The commands that watch a broker, against a real one."""
 
 import json
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ambermq.protocol.http.readiness import readiness
 from ambermq.tools.broker.child_broker import ChildBroker
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.monitor.check_command import Threshold, findings, parse_threshold
-from ambermq.tools.monitor.reading import BrokerReading, rates_between
+from ambermq.tools.monitor.reading import RATE_NAMES, BrokerReading, rates_between
+from ambermq.tools.monitor.status_command import status_lines
 from tests.protocol.tcp import TcpWire
 from tests.tools.conftest import Run
 
@@ -137,3 +140,44 @@ def test_trace_context_passes_untouched(on_broker: Run, tmp_path: Path) -> None:
     assert done.exit_code == 0
     received = json.loads(done.stdout.splitlines()[0])
     assert received["properties"] == {"traceparent": parent, "tracestate": "a=b"}
+
+
+def test_a_fenced_broker_is_not_ready(run: Run, tmp_path: Path) -> None:
+    """Its lock file is another one: `status` and `check` say what `/readyz` says."""
+    broker = ChildBroker(tmp_path / "data")
+    broker.start()
+    try:
+        lock = broker.directory / "lock"
+        lock.rename(tmp_path / "before")
+        lock.touch()
+        shown = run("status", "--interval", "0.1", "--url", broker.url)
+        assert shown.exit_code == 0
+        assert shown.stdout.startswith("health      fenced: the lock file of the data directory is not that of this")
+        assert run("check", "--url", broker.url).exit_code != 0
+    finally:
+        broker.kill()
+
+
+@pytest.mark.parametrize(
+    ("figures", "words"),
+    [
+        ({"disk_is_full": True}, "room: the disk is full"),
+        ({"is_fenced": True, "disk_is_full": True}, "fenced: the lock file"),
+        ({"room_bytes": 1, "room_low_bytes": 9}, "room: 1 bytes of room on the disk, expected 9"),
+        ({"sync_wait_us": 9_000_000, "sync_stalled_ms": 5000}, "stalled: a sync of the log has lasted 9000 ms"),
+    ],
+)
+def test_the_first_line_of_the_status_says_what_is_wrong(figures: dict[str, Any], words: str) -> None:
+    """With the reason."""
+    found = readiness(figures)
+    rates = dict.fromkeys(RATE_NAMES, 0.0)
+    lines = status_lines({**figures, "health": found.word, "health_reason": found.reason}, rates)
+    assert lines[0].startswith(f"health      {words}")
+
+
+def test_a_silent_broker_ends_the_command(run: Run) -> None:
+    """It accepts, and says nothing: exit 4 after 10 s."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        done = run("status", "--url", f"amqp://127.0.0.1:{silent.getsockname()[1]}")
+    assert done.exit_code == 4
+    assert "expected an answer within" in done.stderr
