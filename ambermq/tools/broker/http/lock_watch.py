@@ -22,7 +22,7 @@ class LockWatch:
     __slots__ = ("_directory", "_identity", "_is_fenced", "_thread")
 
     def __init__(self, directory: str) -> None:
-        """Take the present lock file for that of this process."""
+        """Watch the lock file of a directory; the present one is that of this process."""
         self._directory = directory
         self._identity = _identity_of(directory)
         self._is_fenced = False
