@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SEED ?=
-ROUNDS ?= 10
-MINUTES ?= 60
+# Of `make soak` 60, of `make fuzz` 10.
+MINUTES ?=
 PACKAGE ?=
 # More than there are cores on a small machine: many tests wait for a clock or a disk.
 WORKERS ?= 3
@@ -61,11 +61,12 @@ crash: $(DEV) ## kills brokers, cuts their power, and checks every promise; SEED
 	$(BIN)/python -m tests.crash $(if $(SEED),--seed $(SEED))
 
 soak: $(DEV) ## an hour of mixed load with faults: memory, descriptors and latency are judged; MINUTES=N
-	$(BIN)/python -m tests.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),60) $(if $(SEED),--seed $(SEED))
 
-# The property tests with other examples than those of `make test`. A failure is printed with a line that repeats it.
-fuzz: $(DEV) ## the property tests and sequences of frames with other examples; ROUNDS=N times
-	for round in $$(seq $(ROUNDS)); do TESTS_HYPOTHESIS=fuzz $(BIN)/pytest -n 2 --dist worksteal -m hypothesis || exit 1; done
+# Where atheris has no wheel for the interpreter, the run says so, and has the property tests alone.
+fuzz: $(DEV) ## 10 minutes of coverage-guided fuzzing of every parser, and the property tests; MINUTES=N
+	@$(BIN)/python tests/extras.py fuzz || { $(call install,.[fuzz],about 40 MB: what fuzzing needs); } || true
+	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 
 # Survivors have their explanation in tests/mutants/survivors.toml. A run that is stopped goes on where it was.
 mutants: $(MUTANTS) ## plants small faults in the critical modules, and lists those that no test finds
