@@ -1,17 +1,22 @@
 """Every data directory that an earlier version wrote opens, and says what it said when it was written."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from ambermq.engine.events.registry import TYPE_NAMES
+from ambermq import __version__
+from ambermq.engine.events.registry import TYPE_NAMES, least_release, release_order
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.golden.data.archive import unpack
-from tests.golden.data.observation import observe, restored, snapshot_file
+from tests.golden.data.observation import command, observe, restored, snapshot_file, vhost_path
 from tests.golden.data.serving import delivered
 from tests.golden.data.write import main
+from tests.signposts import ROOT
 
 _DIRECTORIES: Final = sorted(path.parent for path in (Path(__file__).parent / "data").glob("*/expected.json"))
 
@@ -83,6 +88,47 @@ def test_the_snapshot_file_holds_the_same_state(golden: Golden, directory: Path)
     assert (
         found["digest"] == golden["backup"]["digest"] == golden["answers"]["default"]["snapshots"]["nightly"]["digest"]
     )
+
+
+def test_an_upgraded_directory_is_backed_up(golden: Golden, copy: Path, tmp_path: Path) -> None:
+    """The broker of today takes a snapshot of what it opened; its backup restores to the same queues."""
+    broker = ChildBroker(copy)
+    broker.start()
+    try:
+        command("snapshot", "create", "--name", "upgraded", "--data", copy)
+        command("snapshot", "export", "upgraded", tmp_path / "upgraded.backup", "--data", copy)
+        before = json.loads(command("queue", "list", "--data", copy, "--output", "json"))
+        assert broker.stop() == 0
+    finally:
+        broker.kill()
+    command("snapshot", "verify", tmp_path / "upgraded.backup")
+    command("snapshot", "restore", tmp_path / "upgraded.backup", "--data", tmp_path / "restored")
+    after = json.loads(command("queue", "list", "--at", "now", "--data", tmp_path / "restored", "--output", "json"))
+    assert depths(after) == depths(before)
+
+
+def depths(rows: list[dict[str, Any]]) -> dict[str, int]:
+    """Return the messages of each queue; the broker's own replies are none."""
+    return {row["name"]: row["available"] + row["acquired"] for row in rows if not row["name"].startswith("$")}
+
+
+def test_verify_tells_the_first_release_that_can_open_it(golden: Golden, copy: Path) -> None:
+    """By the types of records in each log; damage does not hide it."""
+    for vhost, answer in golden["answers"].items():
+        exit_codes = (ExitCode.OK, ExitCode.DAMAGED)
+        told = command("log", "verify", "--data", vhost_path(copy, vhost), "--output", "json", exit_codes=exit_codes)
+        if answer["verify"].get("damage") is None:
+            assert json.loads(told)["least_release"] == least_release(map(int, answer["records"])), vhost
+
+
+def test_each_release_has_a_directory() -> None:
+    """By its name: the version, and a word for what it adds. A later version is that of the next release."""
+    released = re.findall(r"^## (\d[\d.]*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    found = [path.name.partition("-")[0] for path in _DIRECTORIES]
+    assert released
+    assert set(released) <= set(found)
+    assert len([version for version in set(found) - set(released) if release_order(version)]) <= 1
+    assert all(release_order(version) >= release_order(__version__) for version in set(found) - set(released))
 
 
 def test_every_type_of_record_is_in_some_directory() -> None:

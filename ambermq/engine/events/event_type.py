@@ -5,6 +5,7 @@ number, name   every record and every program: they are on the disk and on the w
 layout, meta   records/writer.py, records/reader.py, docs/log-format.md
 facts, queue   records/event_fields.py: `/log`, `ambermq log dump --output json`
 line           tools/history/event_text.py
+since          engine/loop/format_level.py, `ambermq log verify`
 keys           records/index_keys.py
 bound          records/size_bounds.py
 link           tools/dataset/rows.py: the columns of Spark
@@ -13,14 +14,28 @@ link           tools/dataset/rows.py: the columns of Spark
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
 from ambermq.engine.events.line_template import LineTemplate
 from ambermq.engine.events.record_draft import RecordDraft
 
-__all__ = ["EventType", "Facts", "IndexKeys", "Layout", "LinkColumn", "Read", "SizeBound", "Write", "field_facts"]
+__all__ = [
+    "FIRST_RELEASE",
+    "EventType",
+    "Facts",
+    "IndexKeys",
+    "Layout",
+    "LinkColumn",
+    "Read",
+    "SizeBound",
+    "Write",
+    "field_facts",
+]
+
+FIRST_RELEASE: Final = "0.1.0"
+"""The first release; each later one reads its logs."""
 
 Facts = dict[str, Any]
 """Values that a program can read: int, float, bool, str, and lists of those."""
@@ -101,6 +116,8 @@ class EventType:
     """The type of the records: it never changes its meaning, and no other event ever gets it."""
     name: str
     """The type as people and programs read it."""
+    since: str = FIRST_RELEASE
+    """The first release that can read its records. The next release has a name before it is released."""
     listed_after: int = 0
     """The number of the type that precedes this one in lists; 0 if types are listed by their own numbers."""
 

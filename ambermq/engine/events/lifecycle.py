@@ -145,6 +145,7 @@ TYPES: Final = (
         event=ClockStepped,
         number=25,
         name="clock-stepped",
+        since="0.2.0",
         layout=Layout(meta="old time as u64, microseconds"),
         meta=lambda event: pack_words([event.old_us]),
         read=lambda offset, time_us, _, meta: ClockStepped(offset, time_us, int.from_bytes(meta, "little")),

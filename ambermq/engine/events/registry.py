@@ -3,19 +3,29 @@
 Rule: only the module of its family describes a type; no type registers itself.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from ambermq.engine.events import deliveries, lifecycle, links, messages, muxers, queues
 from ambermq.engine.events.deliveries import DeliveryEvent
-from ambermq.engine.events.event_type import EventType
+from ambermq.engine.events.event_type import FIRST_RELEASE, EventType
 from ambermq.engine.events.lifecycle import LifecycleEvent
 from ambermq.engine.events.links import LinkEvent
 from ambermq.engine.events.messages import MessageEvent
 from ambermq.engine.events.muxers import MuxerEvent
 from ambermq.engine.events.queues import QueueEvent
 
-__all__ = ["BY_CLASS", "NUMBERS", "REGISTRY", "SKIPPABLE", "TYPE_NAMES", "Event"]
+__all__ = [
+    "BY_CLASS",
+    "NEWER_TYPES",
+    "NUMBERS",
+    "REGISTRY",
+    "SKIPPABLE",
+    "TYPE_NAMES",
+    "Event",
+    "least_release",
+    "release_order",
+]
 
 Event = LifecycleEvent | QueueEvent | MuxerEvent | LinkEvent | MessageEvent | DeliveryEvent
 """Every event of the log."""
@@ -53,3 +63,16 @@ TYPE_NAMES: Final[Mapping[int, str]] = dict(sorted((one.number, one.name) for on
 
 BY_CLASS: Final[Mapping[type, EventType]] = {one.event: one for one in REGISTRY}
 """The type of each class of events."""
+
+NEWER_TYPES: Final[Mapping[int, str]] = {one.number: one.since for one in REGISTRY if one.since != FIRST_RELEASE}
+"""The types of records that the first release cannot read, to the first release that can."""
+
+
+def least_release(types: Iterable[int]) -> str:
+    """Return the first release that can read records of these types."""
+    return max((NEWER_TYPES.get(one, FIRST_RELEASE) for one in types), key=release_order, default=FIRST_RELEASE)
+
+
+def release_order(release: str) -> tuple[int, ...]:
+    """Return a value by which releases are in order."""
+    return tuple(map(int, release.split(".")))

@@ -55,6 +55,7 @@ from ambermq.engine.history.replay import Replay
 from ambermq.engine.loop.command_queue import CommandQueue
 from ambermq.engine.loop.discarded_state import DiscardedState
 from ambermq.engine.loop.effect_release import EffectRelease
+from ambermq.engine.loop.format_level import FormatLevel
 from ambermq.engine.loop.pending_effects import PendingEffects
 from ambermq.engine.loop.schedule import Schedule
 from ambermq.engine.model.entry import Entry
@@ -122,6 +123,7 @@ class DurableLoop:
         self.failure: Exception | None = None
         """The exception that ended the loop; None while it runs."""
         self.snapshots = Snapshotter(log, config)
+        self.format = FormatLevel(log)
         self._compactor = Compactor(log)
         self.compacted_us = 0
         """The time of the newest compaction since the start, 0 for none."""

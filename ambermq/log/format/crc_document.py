@@ -19,15 +19,16 @@ Document = TypeVar("Document")
 _CRC_LINE: Final = re.compile(rb"crc32c ([0-9a-f]{8})\n\Z")
 
 
-def json_with_crc_line(value: Any, *, optional: str = "", **overrides: Any) -> bytes:
+def json_with_crc_line(value: Any, *, optional: tuple[str, ...] = (), **overrides: Any) -> bytes:
     """Return a dataclass as JSON with one value a line and a CRC line; `overrides` replace fields by name.
 
-    The field `optional` is left out if it is None, as in documents from before it was added.
+    The fields `optional` are left out if they are None, as in documents from before they were added.
     """
     # A manifest names every segment and is written at each roll. msgspec indents in C; json.dumps(indent=1) is Python.
     document = msgspec.to_builtins(value, builtin_types=(bytes,)) | overrides
-    if document.get(optional, "") is None:
-        del document[optional]
+    for name in optional:
+        if document[name] is None:
+            del document[name]
     return with_crc_line(msgspec.json.format(json.dumps(document), indent=1).encode() + b"\n")
 
 

@@ -54,6 +54,7 @@ __all__ = [
     "next_generation",
     "note_clock_step",
     "note_end",
+    "note_release",
     "reserve_file_id",
     "roll",
     "segments_path",
@@ -184,6 +185,8 @@ class Manifest:
     """Paths of files in which compactions archived the events that they removed. The log does not read them."""
     clock_step: ClockStep | None = None
     """The newest step of the clock; None if there was none. Left out of the file then."""
+    least_release: str | None = None
+    """The first release that can read the log; None for the first one of all. Left out of the file then."""
 
     def comparable_us(self, end: int, time_us: int) -> int:
         """Return the time from which an age counts, of what was stamped with `time_us` when the log ended at `end`.
@@ -216,7 +219,7 @@ def snapshot_path(directory: str, file_id: int) -> str:
 
 def encode(manifest: Manifest) -> bytes:
     """Return the bytes of a manifest: JSON, then the CRC line."""
-    return json_with_crc_line(manifest, optional="clock_step", log_id=manifest.log_id.hex())
+    return json_with_crc_line(manifest, optional=("clock_step", "least_release"), log_id=manifest.log_id.hex())
 
 
 def decode(text: bytes, *, file: str) -> Manifest:
@@ -416,6 +419,11 @@ def forget_snapshots(manifest: Manifest, file_ids: frozenset[int]) -> Manifest:
 def note_clock_step(manifest: Manifest, *, offset: int, time_us: int) -> Manifest:
     """Return the manifest with a step of the clock, which is the newest."""
     return next_generation(manifest, clock_step=ClockStep(offset, time_us))
+
+
+def note_release(manifest: Manifest, *, release: str) -> Manifest:
+    """Return the manifest of a log that no release before this one can read."""
+    return next_generation(manifest, least_release=release)
 
 
 def note_end(manifest: Manifest, *, end: int) -> Manifest:

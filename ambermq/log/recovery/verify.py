@@ -16,6 +16,7 @@ from ambermq.log.config import LogConfig
 from ambermq.log.errors import ChecksumError, DamageError, LogError
 from ambermq.log.format.batch import COMPRESSED, KEPT, Mismatch
 from ambermq.log.format.compression import plain_bodies
+from ambermq.log.format.record import RECORD
 from ambermq.log.format.segment import Segment
 from ambermq.log.index.segment_index import Index, check_index, path_of_index
 from ambermq.log.manifest.manifest import (
@@ -59,6 +60,8 @@ class Report:
     """The number of checked batches."""
     record_count: int = 0
     """The number of records in them."""
+    record_types: dict[int, int] = field(default_factory=dict)
+    """The types of the records, each with the flags of one record."""
     byte_count: int = 0
     """The number of checked bytes."""
     index_count: int = 0
@@ -75,6 +78,10 @@ class Report:
     """The fault that ends the tail after the durable end: an unfinished write, which is no damage."""
     unknown_files: list[str] = field(default_factory=list)
     """Paths of files that the manifest does not name."""
+
+
+_TYPE, _FLAGS = RECORD.size - 2, RECORD.size - 1
+"""The positions of two columns in a record."""
 
 
 def verify(
@@ -157,6 +164,12 @@ class _Check:
             raise DamageError(part.path, walk.position, expected, f"one at offset {header.base_offset}")
         self._report.batch_count += 1
         self._report.record_count += header.count
+        self._note_types(walk)
+
+    def _note_types(self, walk: BatchWalk) -> None:
+        records, known = bytes(walk.parts()[0]), self._report.record_types
+        if not known.keys() >= set(records[_TYPE :: RECORD.size]):
+            known.update(zip(records[_TYPE :: RECORD.size], records[_FLAGS :: RECORD.size], strict=True))
 
     def _check_index(self, sealed: SealedSegment, segment: Segment) -> None:
         path = path_of_index(segment)

@@ -40,6 +40,7 @@ class Draft:
         "_open_batch",
         "_open_start_bytes",
         "byte_count",
+        "newer_types",
         "next_offset",
         "time_max_us",
         "time_min_us",
@@ -58,6 +59,8 @@ class Draft:
         """The offset of the next record."""
         self.byte_count = self._command_end_bytes = BATCH_HEADER_BYTES
         """The approximate size in the log of the records that are not yet written."""
+        self.newer_types: set[int] = set()
+        """The record types that earlier releases cannot read, of the records since the owner has emptied it."""
         self.time_us: int | None = None
         """The time of the last record; None if none was added since `Log.write` took the times."""
         self.time_min_us = TIME_MAX_US

@@ -210,6 +210,7 @@ class VhostRunner:
         self._loop.add_reader(self.services.queries.fileno(), self._take_query_results)
         if self.engine.clock_step is not None:
             self._log_clock_step(self.engine.clock_step.old_us, self.engine.clock_step.time_us)
+        self._log_format_raised()
         self.run(None)
 
     def correct_clock(self, correction_us: int, step: tuple[int, int] | None) -> None:
@@ -299,10 +300,19 @@ class VhostRunner:
         for fault in self.engine.log.take_faults():
             structlog.get_logger().warning("disk space not freed", vhost=self.name, reason=fault)
         self._log_index_faults()
+        self._log_format_raised()
         self.gateway.sources.end_expired(now_ms)
         self.engine.log.bodies.age()
         self._check_room()
         self.run(self._completed, now_us)
+
+    def _log_format_raised(self) -> None:
+        """Log that earlier releases cannot open the log from now on."""
+        raised = self.engine.format.take_raised()
+        if raised is not None:
+            types = ",".join(raised.types)
+            values = {"types": types, "least_release_before": raised.before, "least_release": raised.after}
+            structlog.get_logger().warning("format raised", vhost=self.name, **values)
 
     def _log_index_faults(self) -> None:
         """Log each segment whose index could not be built, once. Without an index the segment is served by scans."""

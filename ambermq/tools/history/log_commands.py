@@ -6,7 +6,7 @@ Rule 2. `repair` needs the directory without a broker. With --dry-run it only pr
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from functools import partial
 from itertools import islice
@@ -15,6 +15,8 @@ from typing import Any, Final
 
 import click
 
+from ambermq import __version__
+from ambermq.engine.events.registry import SKIPPABLE, TYPE_NAMES, least_release
 from ambermq.engine.history.past import open_past
 from ambermq.engine.records.reader import events_of
 from ambermq.engine.snapshots.files import check_snapshot
@@ -172,6 +174,8 @@ def verify_log(data: str | None, output: str) -> None:
 
     Exits 5 at the first damage and prints its file and position. crcmod-plus, a second implementation of CRC-32C,
     computes samples of the checksums, such as those of each 16th batch. If the two disagree, the command says so.
+
+    `least_release` is the first release of AmberMQ that can open the log.
     """
     directory = directory_to_read(data)
     storage = storage_of(directory)
@@ -188,8 +192,18 @@ def verify_log(data: str | None, output: str) -> None:
 
 
 def _report_values(report: Report) -> dict[str, Any]:
-    values = {field.name: getattr(report, field.name) for field in fields(report)}
+    names = (field.name for field in fields(report) if field.name != "record_types")
+    values = {name: getattr(report, name) for name in names}
+    values["least_release"] = _least_release(report.record_types)
     return {name: str(value) if isinstance(value, LogError) else value for name, value in values.items()}
+
+
+def _least_release(types: Mapping[int, int]) -> str:
+    """Return the first release that can read records of these types; later ones than this program's are listed."""
+    unknown = sorted(one for one, flags in types.items() if one not in TYPE_NAMES and not flags & SKIPPABLE)
+    if unknown:
+        return f"later than {__version__}: record types {', '.join(map(str, unknown))}"
+    return least_release(types)
 
 
 def _damaged(damage: LogError) -> ToolError:

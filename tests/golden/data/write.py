@@ -5,6 +5,8 @@
     tests/golden/data/NAME/nightly.snapshot   the snapshot that the backup is of, as a file
     tests/golden/data/NAME/expected.json      what is found in them, see observation.py
 
+NAME is the version, and a word after `-` for a second one. Before a release it is the version that comes.
+
 Rule: a directory is written once, by the version whose files it holds, and never again. A version that writes other
 files adds a directory of its own.
 """
