@@ -14,7 +14,7 @@ MUTANTS := $(VENV)/.installed-mutants
 WHICH := -c 'import os, sys; print("Python %d.%d in %s" % (*sys.version_info[:2], os.path.realpath(sys.base_prefix)))'
 RHEA := tests/interop/rhea/node_modules/.installed
 
-.PHONY: help run man demo test test-fast test-interop spark lint bench crash soak fuzz mutants spec rhea clean
+.PHONY: help run man demo test test-fast test-interop spark lint bench crash soak fuzz newcomer mutants spec rhea clean
 
 help: ## lists these targets; so does make alone
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -67,6 +67,10 @@ soak: $(DEV) ## an hour of mixed load with faults: memory, descriptors and laten
 fuzz: $(DEV) ## 10 minutes of coverage-guided fuzzing of every parser, and the property tests; MINUTES=N
 	@$(BIN)/python tests/extras.py fuzz || { $(call install,.[fuzz],about 40 MB: what fuzzing needs); } || true
 	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
+
+# `make test` has it without a registry.
+newcomer: $(DEV) ## clone, install, serve with TLS, log in, send, receive, watch, upgrade: the first hour
+	$(BIN)/python -m tests.packaging.newcomer
 
 # Survivors have their explanation in tests/mutants/survivors.toml. A run that is stopped goes on where it was.
 mutants: $(MUTANTS) ## plants small faults in the critical modules, and lists those that no test finds
