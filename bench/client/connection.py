@@ -27,9 +27,11 @@ class Connection:
 
     __slots__ = ("_end", "_start", "buffer", "frame_bytes_max", "next_incoming_id", "remote_incoming_window", "socket")
 
-    def __init__(self, url: str, *, container: str) -> None:
+    def __init__(self, url: str, *, container: str, source: str = "") -> None:
+        """Connect from an address of this machine, `source`; empty: from any."""
         address = urlsplit(url)
-        self.socket = socket.create_connection((address.hostname, address.port), timeout=_ANSWER_SECONDS)
+        peer, local = (address.hostname, address.port), (source, 0) if source else None
+        self.socket = socket.create_connection(peer, timeout=_ANSWER_SECONDS, source_address=local)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = bytearray(4096)
         self._start = self._end = 0
