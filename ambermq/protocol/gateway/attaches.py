@@ -4,7 +4,7 @@ Rule 1. The rules are asked at the attach, and again when they change: a link th
 Rule 2. An attach with the name of a link of the same container takes that link's place, if it has the same user.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final, Protocol, final
 
@@ -172,17 +172,23 @@ class Attaches:
             link.refuse(Error(condition=Symbol(refusal.condition), description=refusal.description))
         self._links.remove(link)
 
-    def check_again(self) -> None:
-        """End the links that the rules do not allow any more."""
-        peer = self._peer
-        for link, producer_link in list(self._links.producers.items()):
-            self._check_link(link, partial(check_producer, peer, producer_link.terms))
-            if producer_link.terms.dynamic is None:
-                producer_link.guard = relay_guard(peer, producer_link.terms.address)
-        for link, consumer_link in list(self._links.consumers.items()):
-            self._check_link(link, partial(self._check_consumer, consumer_link))
-        for link, source in list(self._links.sources.items()):
-            self._check_link(link, partial(check_consumer, peer, source.terms))
+    def check_again(self) -> Iterator[None]:
+        """End the links that the rules do not allow any more: a step for each link."""
+        peer, links = self._peer, self._links
+        for link, producer_link in list(links.producers.items()):
+            if link in links.producers:
+                self._check_link(link, partial(check_producer, peer, producer_link.terms))
+                if producer_link.terms.dynamic is None:
+                    producer_link.guard = relay_guard(peer, producer_link.terms.address)
+            yield
+        for link, consumer_link in list(links.consumers.items()):
+            if link in links.consumers:
+                self._check_link(link, partial(self._check_consumer, consumer_link))
+            yield
+        for link, source in list(links.sources.items()):
+            if link in links.sources:
+                self._check_link(link, partial(check_consumer, peer, source.terms))
+            yield
 
     def _check_consumer(self, consumer_link: ConsumerLink) -> None:
         """Raise Refusal if the rules do not allow a receiving link any more."""

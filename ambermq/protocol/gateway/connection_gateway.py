@@ -5,7 +5,7 @@ Rule 2. What concerns the attached links as a whole, and their end, is in connec
         attaches.py, and the login in connection_login.py.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import assert_never, final
 
 from ambermq.engine.commands import DetachProducer
@@ -285,14 +285,14 @@ class ConnectionGateway:
         consumer_link.accept(ready)
         consumer_link.top_up()
 
-    def check_access(self) -> None:
-        """End the links that the rules do not allow any more, or the connection."""
+    def check_access(self) -> Iterator[None]:
+        """End the links that the rules do not allow any more, or the connection: a step for each link."""
         refusal = check_rules(self.gateway.access, self.identity, self.gateway.vhost) if self._is_counted else None
         if refusal is not None:
             self.lost()
             self.connection.close(refusal)
             return
-        self._attaches.check_again()
+        yield from self._attaches.check_again()
 
     def stolen(self, link: LinkEndpoint) -> None:
         """End a link that another connection has attached."""

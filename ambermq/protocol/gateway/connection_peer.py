@@ -4,6 +4,7 @@ Rule 1: the gateway knows no more of a connection than this, so connection_gatew
         round.
 """
 
+from collections.abc import Iterator
 from typing import Protocol
 
 from ambermq.protocol.amqp10.connection.connection import Connection
@@ -29,8 +30,8 @@ class ConnectionPeer(ConsumerPeer[ConsumerLink], ProducerPeer[ProducerLink], Pee
     def tell_blocked(self, reason: str) -> None:
         """Report to the producers of this connection why they are held back; an empty reason says that this is over."""
 
-    def check_access(self) -> None:
-        """End the links that the rules do not allow any more, or the connection."""
+    def check_access(self) -> Iterator[None]:
+        """End the links that the rules do not allow any more, or the connection: a step for each link."""
 
     def stolen(self, link: LinkEndpoint) -> None:
         """End a link that another connection has attached anew."""

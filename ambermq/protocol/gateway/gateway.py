@@ -33,6 +33,7 @@ from ambermq.protocol.amqp10.spec import AmqpCondition
 from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.auth.access import EVERYTHING, Access
 from ambermq.protocol.auth.audit import NO_AUDIT, AuditTrail
+from ambermq.protocol.gateway.access_checks import AccessChecks
 from ambermq.protocol.gateway.connection_peer import ConnectionPeer
 from ambermq.protocol.gateway.container_ids import ContainerIds
 from ambermq.protocol.gateway.engine_port import EnginePort
@@ -138,6 +139,8 @@ class Gateway:
         self.lost_links = LostLinks(self)
         """The links of lost connections that are detached in later turns."""
         self.peers: dict[ConnectionPeer, None] = {}
+        self.access_checks = AccessChecks(self)
+        """The connections that are checked by changed rules in later turns."""
         self.containers = ContainerIds(id_bytes_max=limits.container_id_bytes_max)
         self.links = LinkNames(name_bytes_max=limits.link_name_bytes_max)
         """The links of all connections; a new attach of a name steals the link."""
@@ -212,14 +215,9 @@ class Gateway:
                 self._command_failed(effect)
 
     def set_access(self, access: Access) -> None:
-        """Change the rules, and end the links and connections that they do not allow any more."""
+        """Change the rules, and end the links and connections that they do not allow any more (access_checks.py)."""
         self.access = access
-        for peer in list(self.peers):
-            try:
-                peer.check_access()
-            except Exception as mistake:  # noqa: BLE001 - the other connections are checked in any case
-                self.blame(peer, mistake)
-            self.touched[peer] = None
+        self.access_checks.begin(self.peers)
 
     def set_room_low(self, *, is_low: bool) -> None:
         """Close all sessions to transfers, or open them again."""

@@ -429,6 +429,9 @@ class VhostRunner:
         if gateway.lost_links.links:
             gateway.lost_links.detach()
             self.tick_soon()
+        if gateway.access_checks.peers:
+            gateway.access_checks.advance()
+            self.tick_soon()
         if gateway.mistakes or gateway.refused_transactions:
             self._log_mistakes()
         while touched:

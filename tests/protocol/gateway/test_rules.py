@@ -28,6 +28,7 @@ from ambermq.protocol.amqp10.types.values import Described, Symbol
 from ambermq.protocol.auth.access import Action
 from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.auth.rules import Accounts, Effect, Rule, RuleSet, actions_named
+from ambermq.protocol.gateway.access_checks import CHECKED_PER_TURN
 from ambermq.protocol.gateway.gateway import Gateway
 from ambermq.protocol.gateway.links.routing_fields import RoutingFields
 from ambermq.protocol.gateway.nodes.management_authority import NEEDS
@@ -381,6 +382,25 @@ def test_a_change_of_rules_ends_live_links_and_counts_no_failure() -> None:
     assert alice.send(None, to="q") == UNAUTHORIZED
     house.gateway.set_access(rule_set("grant root administrator"))
     assert condition_of([one for one, _ in alice.settle()]) == UNAUTHORIZED
+
+
+def test_many_links_are_checked_in_turns() -> None:
+    """A turn checks at most CHECKED_PER_TURN links; a connection that is lost meanwhile is left out."""
+    house = House("allow alice send q", "allow bob send q")
+    alice, bob = house.user("alice"), house.user("bob")
+    for _ in range(CHECKED_PER_TURN + 10):
+        assert alice.send("q") == ""
+    assert bob.send("q") == ""
+    house.gateway.set_access(rule_set("grant root administrator", "allow alice send other", "allow bob send other"))
+    checks = house.gateway.access_checks
+    ended = [one for one, _ in alice.settle() if isinstance(one, Detach)]
+    assert 0 < len(ended) < CHECKED_PER_TURN + 10
+    assert checks.peers
+    checks.advance()
+    assert not checks.peers
+    ended += [one for one, _ in alice.settle() if isinstance(one, Detach)]
+    assert len(ended) == CHECKED_PER_TURN + 10
+    assert condition_of([one for one, _ in bob.settle()]) == UNAUTHORIZED
 
 
 def test_the_table_of_operations_is_complete() -> None:
