@@ -53,6 +53,15 @@ class ServerLimits:
     """Passwords that are checked at a time. Each has a thread."""
     login_waiting_max: int = bounded(64, least=1)
     """Passwords that wait for a check. A further one is tried again after `login_delay_ms`."""
+    connection_tokens_max: int = bounded(256, least=1)
+    """Tokens of one connection that logs in by them, one for each address. A further one is refused."""
+    cbs_anonymous: bool = False
+    """Whether ANONYMOUS, too, begins a connection that puts tokens, as the Python SDKs of Azure do. Where users have no
+    token keys it has no effect."""
+    user_keys_max: int = bounded(4, least=1)
+    """Token keys of one user. A further one is refused."""
+    handshake_bytes_min: int = 100
+    """Bytes a second that a peer must send of an incomplete header or frame, after its first 5 s; 0: no limit."""
     handshake_ms: int = 10_000
     """Time for a peer to open its connection. After it the connection is closed."""
     credit_max: int = bounded(1000, least=1, most=UINT_MAX)

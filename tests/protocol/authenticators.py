@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from ambermq.protocol.auth.exchange import Answer, Exchange, Failure, Success
 from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.auth.peer import Peer
+from ambermq.protocol.auth.sas_token import TokenGrant
 
 __all__ = ["AnyPeer", "InlineLogins"]
 
@@ -26,6 +27,13 @@ class AnyPeer:
     def bare(self, peer: Peer) -> Identity | None:
         del peer
         return self.identity if self.response is None else None
+
+    def check_token(self, text: str, audience: str, peer: Peer, now_s: int) -> TokenGrant | Failure:
+        del text, audience, peer, now_s
+        return Failure("this authenticator knows no tokens")
+
+    def is_granted(self, grant: TokenGrant, now_s: int) -> bool:
+        return now_s < grant.expires_s
 
     def begin(self, mechanism: str, peer: Peer) -> Exchange | None:
         del peer

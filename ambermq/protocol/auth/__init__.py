@@ -6,5 +6,5 @@ Rule 3. What is not allowed is refused: a damaged file never opens the door.
 
 Imports: engine, engine/model, engine/patterns, log, log/format.
 Imported by: protocol/gateway, protocol/management, protocol/server, tools.
-Names: Identity, Peer, Authenticator, Access, Rule, RuleSet, Users, User, Verifier.
+Names: Identity, Peer, Authenticator, Access, Rule, RuleSet, Users, User, Verifier, TokenKey.
 """

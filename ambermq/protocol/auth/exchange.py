@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 
 from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.auth.peer import Peer
+from ambermq.protocol.auth.sas_token import TokenGrant
 
 __all__ = ["Answer", "Authenticator", "Challenge", "Exchange", "Failure", "Success"]
 
@@ -63,3 +64,9 @@ class Authenticator(Protocol):
 
     def bare(self, peer: Peer) -> Identity | None:
         """Return the identity of a peer that comes without SASL; None if it must use SASL."""
+
+    def check_token(self, text: str, audience: str, peer: Peer, now_s: int) -> TokenGrant | Failure:
+        """Return what a token grants for an audience at a time, in Unix seconds; Failure if it is refused."""
+
+    def is_granted(self, grant: TokenGrant, now_s: int) -> bool:
+        """Return whether a token still holds: it has not expired, and its user and its key are still there."""

@@ -32,3 +32,5 @@ class Identity:
     """Whether it is a client of another machine that needs no user name."""
     is_local: bool = False
     """Whether it is the user `local`: a process of the broker's own user id or of root, over the unix socket."""
+    awaits_token: bool = False
+    """Whether it has proved nothing yet: it may use `$cbs` alone, until it puts a token there."""

@@ -138,6 +138,7 @@ class _Entry(NamedTuple):
 _ALLOWED: Final = Decision(is_allowed=True, reason="a process of the broker's own user is an administrator")
 _NO_USERS: Final = Decision(is_allowed=True, reason="this broker has no users")
 _NO_RULE: Final = Decision(is_allowed=False, reason="no rule allows it")
+_WAITS: Final = Decision(is_allowed=False, reason="the connection has put no token yet")
 _SEES: Final = "see"
 _EVERY_ACTION: Final = frozenset(Action)
 
@@ -210,6 +211,8 @@ class RuleSet:
 
     def _free(self, identity: Identity, address: str) -> Decision | None:
         """Return the decision for an identity that rules do not bind; None for a user."""
+        if identity.awaits_token:
+            return _WAITS
         if identity.is_local or identity.scope is not None:
             return _ALLOWED
         if identity.username is None and not self.accounts.has_users:
@@ -268,10 +271,6 @@ class RuleSet:
         if user in self.accounts.log_readers:
             text = f"[permissions] log names {user}"
             yield _Entry(Effect.ALLOW, frozenset((Action.REPLAY,)), pattern_words(LOG), EVERY_VHOST, True, text)
-        elif user in self.accounts.users and user not in self._named:
-            # It read no log before there were rules.
-            text = f"[permissions] log does not name {user}"
-            yield _Entry(Effect.DENY, frozenset((Action.REPLAY,)), pattern_words(LOG), EVERY_VHOST, True, text)
 
     def _of_rule(self, rule: Rule, vhost: str, text: str) -> Iterator[_Entry]:
         if rule.effect is Effect.GRANT:

@@ -2,11 +2,13 @@
 
     {"format": "ambermq users", "version": 1, "secret": "..."}      the secret of the broker, base64
     {"name": "alice", "verifier": {...}, "roles": [...], "is_enabled": true}      one line a user, in order of creation
+    {..., "keys": [{"key": "...", "created_s": 1}]}                 with token keys: only version 2 has these
     crc32c XXXXXXXX                                                 CRC-32C of every byte before, as in the manifest
 
 Rule 1. A name that is not in the table has a verifier, too, derived from the secret: no answer tells who exists.
 Rule 2. Users of the configuration are in the table and never in the document.
 Rule 3. A document is read whole or not at all. The error of a damaged one names its line.
+Rule 4. The document has version 1 until a user has a token key. So an older broker reads it until then.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,6 +19,7 @@ import msgspec
 
 from ambermq.log.errors import DamageError
 from ambermq.log.format.crc_document import with_crc_line, without_crc_line
+from ambermq.protocol.auth.sas_token import TokenKey
 from ambermq.protocol.auth.verifier import (
     ITERATIONS_MAX,
     ITERATIONS_MIN,
@@ -33,9 +36,11 @@ ADMINISTRATOR: Final = "administrator"
 ROLES: Final = (ADMINISTRATOR, "operator", "monitor", "application")
 """The roles that every broker has."""
 _FORMAT: Final = "ambermq users"
-_VERSION: Final = 1
+_VERSIONS: Final = (1, 2)
+"""The versions that are read; 2 has token keys."""
 _SECRET_BYTES_MIN: Final = 16
 _SALT_BYTES_MIN: Final = 12
+_KEY_BYTES_MIN: Final = 32
 _CRC_NAME: Final = "users"
 
 Kind = TypeVar("Kind")
@@ -53,6 +58,8 @@ class User:
     verifier: Verifier
     roles: tuple[str, ...] = ()
     is_enabled: bool = True
+    keys: tuple[TokenKey, ...] = ()
+    """The keys by which it signs tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +75,7 @@ class _Header:
 class Users:
     """The table of users; the owner replaces its entries."""
 
-    __slots__ = ("_configured", "_decoy_argon2", "_found_iterations", "_iterations", "_stored", "secret")
+    __slots__ = ("_configured", "_decoy_argon2", "_found_iterations", "_iterations", "_stored", "has_keys", "secret")
 
     def __init__(self, secret: bytes, stored: Iterable[User] = (), *, iterations: int = ITERATIONS_MIN) -> None:
         """`secret` stays the same as long as the broker exists; `iterations` are those of new users."""
@@ -76,6 +83,8 @@ class Users:
         self._iterations = iterations
         self._stored = {user.name: user for user in stored}
         self._configured: dict[str, User] = {}
+        self.has_keys = False
+        """Whether an enabled user has a token key."""
         self._survey()
 
     def configure(self, users: Iterable[User], iterations: int) -> None:
@@ -152,12 +161,15 @@ class Users:
         """Count what unknown names are made like."""
         self._decoy_argon2 = sum(bool(user.verifier.argon2) for user in self._stored.values())
         keys = [user.verifier.sha256 for user in self]
+        self.has_keys = any(user.keys and user.is_enabled for user in self._stored.values())
         self._found_iterations = sorted(one.iterations for one in keys if one is not None)
 
 
 def encode_users(secret: bytes, stored: Iterable[User]) -> bytes:
     """Return the document of the secret of a broker and its stored users."""
-    lines = [_Header(_FORMAT, _VERSION, secret), *stored]
+    users = [_fields(user) for user in stored]
+    version = _VERSIONS["keys" in {name for user in users for name in user}]
+    lines = [_Header(_FORMAT, version, secret), *users]
     return with_crc_line(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
 
 
@@ -166,7 +178,7 @@ def decode_users(text: bytes, *, iterations: int = ITERATIONS_MIN) -> Users:
     lines = text.split(b"\n")
     header = _line(lines[0], _Header, 1)
     _check(1, header.format == _FORMAT, f"the format {_FORMAT!r}", repr(header.format))
-    _check(1, header.version == _VERSION, f"version {_VERSION}", str(header.version))
+    _check(1, header.version in _VERSIONS, f"version {' or '.join(map(str, _VERSIONS))}", str(header.version))
     _check(1, len(header.secret) >= _SECRET_BYTES_MIN, "a secret", f"{len(header.secret)} bytes")
     users: dict[str, User] = {}
     for number, line in enumerate(lines[1:-2], 2):
@@ -182,6 +194,12 @@ def decode_users(text: bytes, *, iterations: int = ITERATIONS_MIN) -> Users:
     return Users(header.secret, users.values(), iterations=iterations)
 
 
+def _fields(user: User) -> dict[str, object]:
+    """Return the fields of a line; a user without keys has the line of version 1."""
+    fields = {"name": user.name, "verifier": user.verifier, "roles": user.roles, "is_enabled": user.is_enabled}
+    return fields | ({"keys": user.keys} if user.keys else {})
+
+
 def _line(line: bytes, kind: type[Kind], number: int) -> Kind:
     try:
         return msgspec.json.decode(line, type=kind)
@@ -194,6 +212,8 @@ def _check_user(user: User, number: int) -> None:
         checked_name(user.name)
     except BadCredential as error:
         raise UsersDamaged(f"line {number}: {error}") from error
+    for key in user.keys:
+        _check(number, len(key.key) >= _KEY_BYTES_MIN, f"a key of {_KEY_BYTES_MIN} bytes", f"{len(key.key)} bytes")
     verifier = user.verifier
     is_scram = verifier.sha256 is not None and verifier.sha512 is not None and not verifier.argon2
     is_argon2 = verifier.sha256 is None and verifier.sha512 is None and verifier.argon2.startswith("$argon2id$")

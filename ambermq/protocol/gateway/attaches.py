@@ -20,6 +20,7 @@ from ambermq.protocol.auth.access import Action
 from ambermq.protocol.gateway.broker_nodes import BrokerNodes
 from ambermq.protocol.gateway.connection_links import ConnectionLinks
 from ambermq.protocol.gateway.connection_peer import ConnectionPeer
+from ambermq.protocol.gateway.connection_tokens import ConnectionTokens, no_token
 from ambermq.protocol.gateway.gateway import Gateway
 from ambermq.protocol.gateway.links.attach_terms import Refusal, consuming_terms, producing_terms
 from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
@@ -33,6 +34,7 @@ from ambermq.protocol.gateway.links.link_authority import (
 )
 from ambermq.protocol.gateway.links.producer_link import ProducerLink
 from ambermq.protocol.gateway.links.relay_guard import relay_guard
+from ambermq.protocol.gateway.nodes import cbs_node as claims
 from ambermq.protocol.gateway.nodes import management_node as management
 from ambermq.protocol.gateway.sources.source import SourcePeer
 
@@ -48,6 +50,10 @@ class AttachPeer(ConnectionPeer, SourcePeer, Protocol):
     @property
     def gateway(self) -> Gateway:
         """The gateway of the virtual host."""
+
+    @property
+    def tokens(self) -> ConnectionTokens | None:
+        """The tokens of a connection that logs in by them; None for another one."""
 
 
 @final
@@ -211,12 +217,24 @@ class Attaches:
             link.detach(closed=True, error=Error(condition=Symbol(refusal.condition), description=refusal.description))
             self._peer.relieve(link.session)
 
+    def check_tokens(self) -> None:
+        """End the links that have no token any more."""
+        for link, address in self._links.addresses():
+            self._check_link(link, partial(self._check_token, address))
+
+    def _check_token(self, address: str) -> None:
+        """Raise Refusal if the connection logs in by tokens, and has none for an address."""
+        tokens = self._peer.tokens
+        if tokens is not None and address != claims.ADDRESS and not tokens.covers(address):
+            raise Refusal(AmqpCondition.UNAUTHORIZED_ACCESS, no_token(address))
+
     def release(self) -> None:
         """Free the connection at once: nothing may follow."""
         del self._peer
 
     def _check_address(self, address: str) -> None:
-        """Raise Refusal for an address beyond the scope of this connection."""
+        """Raise Refusal for an address beyond the scope, or the tokens, of this connection."""
+        self._check_token(address)
         if self._peer.identity.scope is not None and address != management.ADDRESS:
             why = f"this connection is bound to {management.ADDRESS}, not to {address!r:.80}"
             raise Refusal(AmqpCondition.UNAUTHORIZED_ACCESS, why)

@@ -53,6 +53,10 @@ class BrokerNodes:
         self._management.attach_replies(link)
         return True
 
+    def links(self) -> list[tuple[LinkEndpoint, str]]:
+        """Return the links, each with the address of its node."""
+        return [(link, address) for address, node in self._nodes.items() for link in node.links.all()]
+
     def has_request_link(self, session: SessionEndpoint) -> bool:
         """Return whether a session has a link for requests."""
         return any(node.links.has_request_link(session) for node in self._nodes.values())
@@ -106,5 +110,5 @@ class BrokerNodes:
         if node is None and address == management.ADDRESS:
             node = self._management = self._nodes[address] = management.ManagementNode(self._peer)
         elif node is None and address == claims.ADDRESS:
-            node = self._nodes[address] = claims.CbsNode()
+            node = self._nodes[address] = claims.CbsNode(self._peer.token_check)
         return node

@@ -6,6 +6,7 @@ Rule 2. What concerns the attached links as a whole, and their end, is in connec
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import assert_never, final
 
 from ambermq.engine.commands import DetachProducer
@@ -38,6 +39,7 @@ from ambermq.protocol.gateway.attaches import Attaches
 from ambermq.protocol.gateway.broker_nodes import BrokerNodes
 from ambermq.protocol.gateway.connection_links import ConnectionLinks, message_bytes
 from ambermq.protocol.gateway.connection_login import ConnectionLogin
+from ambermq.protocol.gateway.connection_tokens import ConnectionTokens, unauthorized
 from ambermq.protocol.gateway.container_ids import CLOSED_FOR_ANOTHER, closes_existing
 from ambermq.protocol.gateway.gateway import Gateway
 from ambermq.protocol.gateway.internal_publisher import InternalPublisher
@@ -47,7 +49,9 @@ from ambermq.protocol.gateway.links.detached_nodes import DetachedNodes
 from ambermq.protocol.gateway.links.link_authority import is_allowed
 from ambermq.protocol.gateway.links.producer_link import ProducerLink
 from ambermq.protocol.gateway.links.relay_guard import RelayGuard
+from ambermq.protocol.gateway.nodes import cbs_node as claims
 from ambermq.protocol.gateway.nodes import management_node as management
+from ambermq.protocol.gateway.nodes.node_peer import PutToken
 from ambermq.protocol.gateway.opening import OFFERED, check_idle_timeout, check_rules, check_vhost, open_properties
 from ambermq.protocol.gateway.sources.queue_browser import QueueBrowser
 from ambermq.protocol.gateway.sources.source import Source
@@ -61,9 +65,18 @@ class ConnectionGateway:
     """The gateway's side of one connection."""
 
     __slots__ = (
-        *("_attaches", "_detached_nodes", "_is_counted", "_links", "_login", "_nodes", "_publisher"),
+        *(
+            "_attaches",
+            "_container_owner",
+            "_detached_nodes",
+            "_is_counted",
+            "_links",
+            "_login",
+            "_nodes",
+            "_publisher",
+        ),
         *("closed_by", "connection", "container", "gateway", "identity", "is_paused"),
-        *("end_error", "login_failure", "mechanism", "peer_info", "refusal", "transport"),
+        *("end_error", "login_failure", "mechanism", "peer_info", "refusal", "tokens", "transport"),
     )
 
     def __init__(
@@ -78,10 +91,14 @@ class ConnectionGateway:
         self.gateway = gateway
         self.connection = connection
         self.container = ""
+        self._container_owner = Identity()
+        """The identity by which the container id was counted."""
         self.peer_info = peer_info
         """Where the connection comes from."""
         self.identity = authenticator.bare(peer_info) or Identity()
         """Who the peer is; until it has authenticated, what a peer without SASL is."""
+        self.tokens: ConnectionTokens | None = None
+        """The tokens of a connection that logs in by them; None for another one."""
         self.mechanism = ""
         """The SASL mechanism that the peer has chosen; empty without SASL."""
         self.closed_by = ""
@@ -221,7 +238,7 @@ class ConnectionGateway:
         if self._publisher is not None:
             self._publisher.close()
             self._publisher = None
-        self.gateway.containers.leave(self.container)
+        self.gateway.containers.leave(self.container, self._container_owner)
         self.container = ""
         if self._is_counted:
             self._is_counted = False
@@ -250,6 +267,8 @@ class ConnectionGateway:
         is_path = address.startswith(("/queues/", "/topics/", "/muxers/"))
         is_known = is_path or address in self.gateway.engine.state.queue_names
         if not is_known or self.identity.scope is not None or not is_allowed(self, Action.SEND, address):
+            return False
+        if self.tokens is not None and not self.tokens.covers(address):
             return False
         if self._publisher is None:
             guard = RelayGuard(self, "")
@@ -293,6 +312,28 @@ class ConnectionGateway:
             self.connection.close(refusal)
             return
         yield from self._attaches.check_again()
+
+    def check_tokens(self) -> None:
+        """End the links whose token has expired, or whose key is gone; the server calls it again and again."""
+        if self.tokens is None or not self.tokens.drop_ended(self.gateway.now_s()):
+            return
+        self._attaches.check_tokens()
+        for link, address in self._nodes.links():
+            if address != claims.ADDRESS and not self.tokens.covers(address):
+                self.close_link(link, unauthorized(address))
+        self.gateway.touched[self] = None
+
+    def log_in(self, identity: Identity) -> Error | None:
+        """Take the identity that the first token proves; return an Error if the user may not connect."""
+        refusal = self.gateway.users.enter(identity.username)
+        if refusal is None:
+            self.identity = identity
+        return refusal
+
+    @property
+    def token_check(self) -> PutToken | None:
+        """See NodePeer."""
+        return None if self.tokens is None else partial(self.tokens.put, self)
 
     def stolen(self, link: LinkEndpoint) -> None:
         """End a link that another connection has attached."""
@@ -348,8 +389,9 @@ class ConnectionGateway:
         if refusal is None:
             if closes_existing(remote):
                 self._close_existing(remote.container_id)
-            refusal = self.gateway.containers.enter(remote)
+            refusal = self.gateway.containers.enter(remote, self.identity)
         if refusal is None:
+            self._container_owner = self.identity
             self.container = remote.container_id
             refusal = self.gateway.users.enter(self.identity.username)
             self._is_counted = refusal is None
@@ -360,10 +402,11 @@ class ConnectionGateway:
         self.connection.accept(properties=open_properties(self.gateway.vhost), offered_capabilities=OFFERED)
 
     def _close_existing(self, container: str) -> None:
-        """Close the other connections of a container, if all of them have the user of this one."""
-        found = [peer for peer in self.gateway.peers if peer.container == container]
-        if self.identity.scope is None and all(peer.identity == self.identity for peer in found):
-            for peer in found:
+        """Close the other connections of a container, as far as they have the user of this one."""
+        if self.identity.scope is not None or self.identity.awaits_token:
+            return
+        for peer in list(self.gateway.peers):
+            if peer.container == container and peer.identity == self.identity:
                 peer.lost()
                 peer.connection.close(CLOSED_FOR_ANOTHER)
                 self.gateway.touched[peer] = None

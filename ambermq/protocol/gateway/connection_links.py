@@ -116,6 +116,14 @@ class ConnectionLinks:
             self._detached_nodes.close(link)
         self._remove_source(link)
 
+    def addresses(self) -> list[tuple[LinkEndpoint, str]]:
+        """Return the links with their addresses."""
+        return [
+            *((link, known.terms.address) for link, known in self.producers.items()),
+            *((link, known.terms.address) for link, known in self.consumers.items()),
+            *((link, known.terms.address) for link, known in self.sources.items()),
+        ]
+
     def traffic_counts(self) -> tuple[int, int]:
         """Return the messages that the peer has sent, and that it was sent."""
         messages_in = self._ended_in + sum([link.messages for link in self.producers.values()])

@@ -14,6 +14,8 @@ from ambermq.protocol.auth.audit import AuditTrail
 from ambermq.protocol.auth.exchange import Answer, Authenticator, Challenge, Exchange, Failure, Success
 from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.auth.peer import Peer
+from ambermq.protocol.gateway.connection_tokens import ConnectionTokens
+from ambermq.protocol.server_limits import ServerLimits
 
 __all__ = ["ConnectionLogin", "LoginPeer"]
 
@@ -25,6 +27,10 @@ class _LoginGateway(Protocol):
     def audit(self) -> AuditTrail:
         """The audit log."""
 
+    @property
+    def limits(self) -> ServerLimits:
+        """The limits of tokens."""
+
 
 class LoginPeer(Protocol):
     """What a login needs of the gateway's side of its connection."""
@@ -35,6 +41,8 @@ class LoginPeer(Protocol):
     login_failure: Failure | None
     """Why the peer was refused."""
     peer_info: Peer
+    tokens: ConnectionTokens | None
+    """The tokens of a connection that logs in by them; None for another one."""
 
     @property
     def connection(self) -> Connection:
@@ -97,6 +105,8 @@ class ConnectionLogin:
                 peer.connection.challenge(found.data)
             case Success():
                 peer.identity = found.identity
+                if found.identity.awaits_token:
+                    peer.tokens = ConnectionTokens(self._authenticator, peer.gateway.limits.connection_tokens_max)
                 if found.identity.username is not None:
                     peer.gateway.audit.note("login", found.identity, peer.peer_info, mechanism=peer.mechanism)
                 peer.connection.authenticated(True, found.data)

@@ -2,9 +2,11 @@
 
 Rule 1. A connection that desires `sole-connection-for-container` is refused while its container id is connected. Other
         connections are accepted: detection is weak, and our open says so.
-        With the enforcement policy close-existing the others are closed for it instead, if all have its user.
-Rule 2. Connections with an empty container id are different containers.
-Rule 3. A container id is bounded: the log stores it with each link, and a subscription keeps it.
+        With the enforcement policy close-existing the others are closed for it instead.
+Rule 2. An id is an id of its user alone: no user blocks or closes the connections of another one. A connection that
+        waits for its first token has no user, and is not counted.
+Rule 3. Connections with an empty container id are different containers.
+Rule 4. A container id is bounded: the log stores it with each link, and a subscription keeps it.
 """
 
 from collections import Counter
@@ -13,6 +15,7 @@ from typing import Final, final
 from ambermq.protocol.amqp10.performatives.classes import Error, Open
 from ambermq.protocol.amqp10.spec import AmqpCondition
 from ambermq.protocol.amqp10.types.values import Symbol, UInt
+from ambermq.protocol.auth.identity import Identity
 
 __all__ = ["CLOSED_FOR_ANOTHER", "DETECTION", "SOLE_CONNECTION", "ContainerIds", "closes_existing"]
 
@@ -34,17 +37,17 @@ _REFUSAL: Final = {Symbol("invalid-field"): Symbol("container-id")}
 
 @final
 class ContainerIds:
-    """The number of connections of each container id to one virtual host."""
+    """The number of connections of each user and container id to one virtual host."""
 
     __slots__ = ("_counts", "_id_bytes_max")
 
     def __init__(self, *, id_bytes_max: int) -> None:
         """Create it with no connections. `id_bytes_max` bounds an id, in bytes of UTF-8."""
         self._id_bytes_max = id_bytes_max
-        self._counts: Counter[str] = Counter()
+        self._counts: Counter[tuple[Identity, str]] = Counter()
 
-    def enter(self, remote: Open) -> Error | None:
-        """Count a connection by its open frame; return an Error instead if it must be refused."""
+    def enter(self, remote: Open, user: Identity) -> Error | None:
+        """Count a connection of a user by its open frame; return an Error instead if it must be refused."""
         container = remote.container_id
         if not container:
             return None
@@ -52,17 +55,21 @@ class ContainerIds:
         if size > self._id_bytes_max:
             limit = f"at most {self._id_bytes_max} are allowed (container_id_bytes_max)"
             return _refused(f"the container id has {size} bytes: {limit}")
-        if self._counts[container] and SOLE_CONNECTION in (remote.desired_capabilities or ()):
+        if user.awaits_token:
+            return None
+        key = user, container
+        if self._counts[key] and SOLE_CONNECTION in (remote.desired_capabilities or ()):
             return _refused(f"container {container!r:.80} is connected already, and demands to be connected once")
-        self._counts[container] += 1
+        self._counts[key] += 1
         return None
 
-    def leave(self, container: str) -> None:
-        """Remove a connection from the count; an empty id was not counted."""
-        if container:
-            self._counts[container] -= 1
-            if not self._counts[container]:
-                del self._counts[container]
+    def leave(self, container: str, user: Identity) -> None:
+        """Remove a connection from the count; an empty id, and one without a user, was not counted."""
+        if container and not user.awaits_token:
+            key = user, container
+            self._counts[key] -= 1
+            if not self._counts[key]:
+                del self._counts[key]
 
 
 def closes_existing(remote: Open) -> bool:

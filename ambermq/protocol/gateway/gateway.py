@@ -126,6 +126,8 @@ class Gateway:
         """The producers that were told of a full queue, or of its end, since the server read the numbers last."""
         self.age_us: Callable[[Queue], int | None] = lambda _queue: None
         """The age of the oldest message that waits on a queue; the server sets it. None: not known."""
+        self.now_s: Callable[[], int] = _no_clock
+        """The time in Unix seconds, by which tokens expire; the server sets it."""
         self.traffic = Traffic()
         """The messages that passed the links."""
         self.figures: dict[str, Callable[[], object]] = {}
@@ -291,3 +293,8 @@ class Gateway:
 def _peer_of(*sources: object) -> LinkPeer | None:
     """Return the connection of the first of `sources` that has one."""
     return next((peer for peer in (getattr(source, "peer", None) for source in sources) if peer is not None), None)
+
+
+def _no_clock() -> int:
+    """Return a time at which every token has expired: without a clock none holds."""
+    return 1 << 62

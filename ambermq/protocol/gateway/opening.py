@@ -36,8 +36,11 @@ def check_vhost(identity: Identity, vhost: str) -> Error | None:
 
 
 def check_rules(access: Access, identity: Identity, vhost: str) -> Error | None:
-    """Return why the rules do not allow a connection to a virtual host; None if they do."""
-    if access.can_use(identity, vhost).is_allowed:
+    """Return why the rules do not allow a connection to a virtual host; None if they do.
+
+    A connection that waits for its first token has no rules before.
+    """
+    if identity.awaits_token or access.can_use(identity, vhost).is_allowed:
         return None
     user = "an anonymous client" if identity.username is None else f"user {identity.username!r:.80}"
     why = f"no rule allows {user} anything on the virtual host {vhost!r}"

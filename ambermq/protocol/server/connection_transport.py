@@ -9,6 +9,7 @@ Rule 5. After a fault of the peer the socket is shut down first. A socket that i
         connection, and the peer would lose our close.
 Rule 6. The frames of one read that are no transfers have a limit of work in each iteration of the event loop. While
         the rest waits for its next turn, the peer is not read. So the work of connections alternates.
+Rule 7. A header or a frame that has begun must arrive at handshake_bytes_min, after its first seconds.
 """
 
 import asyncio
@@ -33,6 +34,8 @@ __all__ = ["SWEEP_MS", "ConnectionTransport"]
 
 SWEEP_MS: Final = 1000
 """The interval at which the deadlines of all connections are checked. An earlier deadline has a timer."""
+_SLOW_MS: Final = 5000
+"""The time for an incomplete header or frame before its rate counts: a lost packet costs a second or two."""
 _TURN_COST_MAX: Final = 256
 """The work of a turn: 28 attaches, or 256 flows."""
 
@@ -43,7 +46,8 @@ class ConnectionTransport(asyncio.BufferedProtocol):
 
     __slots__ = (
         *("_accepted_ms", "_close_deadline_ms", "_end_reason", "_is_counted", "_is_draining", "_is_logged", "_is_shut"),
-        *("_is_timed", "_open_deadline_ms", "_read_bytes", "_read_deadline_ms", "_server", "_unsent_bytes", "address"),
+        *("_is_timed", "_open_deadline_ms", "_read_bytes", "_read_deadline_ms", "_server", "_slow_bytes_in"),
+        *("_slow_since_ms", "_unsent_bytes", "address"),
         *("bytes_in", "handshake", "host", "id", "peer", "peer_info", "since_us", "transport"),
     )
 
@@ -77,6 +81,8 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         self._read_bytes = -1
         """The bytes of output that the peer had taken at the last check; -1 before the first."""
         self._read_deadline_ms = 0
+        self._slow_since_ms = self._slow_bytes_in = 0
+        """When an incomplete header or frame was first seen, 0 without one, and the input by then."""
         self._is_draining = False
         self._is_timed = False
         self._is_shut = False
@@ -221,7 +227,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         if connection.remote_open is None:
             return
         self.host = server.hosts[peer.gateway.vhost]
-        if self._is_counted and not connection.is_ended:
+        if self._is_counted and not connection.is_ended and not peer.identity.awaits_token:
             server.admission.authenticated(self)
             self._log_open()
         # A peer with a short idle timeout needs its first heartbeat before the next sweep.
@@ -443,6 +449,8 @@ class ConnectionTransport(asyncio.BufferedProtocol):
             self._open_deadline_ms += stall_ms
         self._close_deadline_ms += stall_ms
         self._read_deadline_ms += stall_ms
+        if self._slow_since_ms:
+            self._slow_since_ms += stall_ms
         self.peer.connection.extend_deadlines(stall_ms, now_ms)
 
     def check_deadlines(self, now_ms: int) -> None:
@@ -451,15 +459,20 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         if self.transport.is_closing() or self._is_shut:
             self._check_close(now_ms)
             return
-        if self._open_deadline_ms and connection.remote_open is not None:
+        if self._open_deadline_ms and connection.remote_open is not None and not self.peer.identity.awaits_token:
             self._open_deadline_ms = 0
         if self._open_deadline_ms and now_ms > self._open_deadline_ms:
-            why = f"no open within {self._server.server_limits.handshake_ms} ms (handshake_ms)"
+            missing = "open" if connection.remote_open is None else "token"
+            why = f"no {missing} within {self._server.server_limits.handshake_ms} ms (handshake_ms)"
             self._server.peer_log.warning("connection failed", self.address, reason=why)
             self.transport.abort()
             return
-        if self._is_unread(now_ms):
+        if self._is_unread(now_ms) or self._is_slow(now_ms):
             return
+        if self.peer.tokens is not None:
+            self.peer.check_tokens()
+            if self.peer in self.host.gateway.touched:
+                self.host.tick_soon()
         due_ms = connection.poll(now_ms)
         if connection.output.size or connection.events:
             self.peer.handle_events()
@@ -467,6 +480,20 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         if due_ms is not None and due_ms < now_ms + SWEEP_MS and not self._is_timed:
             self._is_timed = True
             self._server.call_later(due_ms - now_ms, self._timer_fired)
+
+    def _is_slow(self, now_ms: int) -> bool:
+        """Drop a peer that sends a header or a frame byte by byte; return whether it was dropped."""
+        least = self._server.server_limits.handshake_bytes_min
+        if not least or not self.peer.connection.incomplete_bytes or not self.transport.is_reading():
+            self._slow_since_ms = 0
+        elif not self._slow_since_ms:
+            self._slow_since_ms, self._slow_bytes_in = now_ms, self.bytes_in
+        elif (now_ms - self._slow_since_ms - _SLOW_MS) * least > (self.bytes_in - self._slow_bytes_in) * 1000:
+            self._end_reason = f"a frame came with less than {least} bytes a second (handshake_bytes_min)"
+            self._server.peer_log.warning("peer dropped", self.address, reason=self._end_reason)
+            self.transport.abort()
+            return True
+        return False
 
     def _is_unread(self, now_ms: int) -> bool:
         """Drop a peer that has read nothing for write_timeout_ms though output waits; return whether it was dropped."""

@@ -374,16 +374,17 @@ class Server:
         self, stream: Socket, socket: ConnectionTransport, listener: Listener, proxy: Peer | None
     ) -> None:
         """Create the transport of a connection behind a proxy, TLS or WebSocket."""
+        deadline = self.layers.deadline()
         try:
             if proxy is not None:
-                client = await self.layers.client_of(stream, proxy)
+                client = await self.layers.client_of(stream, proxy, deadline)
                 socket.never_connected()
                 socket.identify(client)
                 if not self._is_admitted(socket):
                     socket.refused()
                     stream.close()
                     return
-            await self.layers.connect(listener, stream, socket)
+            await self.layers.connect(listener, stream, socket, deadline)
         except (LayerFault, OSError) as error:
             socket.never_connected()
             stream.close()

@@ -126,6 +126,7 @@ class VhostRunner:
         """The times at which the newest parts of the log were written."""
         self.offset_times.note(self.engine.log.log_end, self.event_us())
         self.gateway.age_us = self.age_us
+        self.gateway.now_s = lambda: self.event_us() // 1_000_000
         self.engine.log.low_bytes = room_low_bytes(server.server_limits, self.engine.log.disk_bytes)
         self._add_figures()
 

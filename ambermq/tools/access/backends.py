@@ -116,4 +116,4 @@ class StoppedRules:
 def backend_of(directory: str) -> RuleBackend:
     """Return the backend for the rules of a data directory, which may not exist yet."""
     holder = broker_of_directory(directory) if Path(directory).is_dir() else None
-    return StoppedRules(directory) if holder is None else RunningRules(holder.url)
+    return StoppedRules(directory) if holder is None else RunningRules(holder.local_url)

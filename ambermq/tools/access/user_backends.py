@@ -2,7 +2,8 @@
 
 Rule 1. The file is changed under the lock of the directory, so no broker starts meanwhile.
 Rule 2. A directory that no broker has used yet is created, 0700: users come before the first start.
-Rule 3. Both places refuse the same mistakes. Only a running broker keeps its last administrator.
+Rule 3. No password and no key passes a network in clear text: neither to a broker nor from it.
+Rule 4. Both places refuse the same mistakes. Only a running broker keeps its last administrator.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +20,13 @@ from ambermq.protocol.auth.users import User, Users
 from ambermq.protocol.auth.verifier import BadCredential, Verifier, checked_name, checked_password
 from ambermq.protocol.management.access.users import USER_TYPE
 from ambermq.protocol.server_limits import ServerLimits
-from ambermq.tools.broker.users.user_administration import check_roles, mechanisms_of, new_verifier
+from ambermq.tools.broker.users.user_administration import (
+    check_roles,
+    mechanisms_of,
+    new_verifier,
+    with_new_key,
+    without_key,
+)
 from ambermq.tools.broker.users.user_file import load_users, save_users
 from ambermq.tools.client.broker_option import broker_of_directory, broker_url, data_directory
 from ambermq.tools.client.broker_url import BrokerUrl
@@ -46,6 +53,12 @@ class UserBackend(Protocol):
     def delete(self, name: str) -> None:
         """Delete a user."""
 
+    def add_key(self, name: str) -> tuple[str, str]:
+        """Add a token key to a user; return its id and the key."""
+
+    def delete_key(self, name: str, key_id: str) -> None:
+        """Delete a token key of a user; `*` for all."""
+
 
 @final
 class BrokerUsers:
@@ -71,6 +84,15 @@ class BrokerUsers:
         """See UserBackend."""
         self._management.request("DELETE", USER_TYPE, {"name": name})
 
+    def add_key(self, name: str) -> tuple[str, str]:
+        """See UserBackend."""
+        _, answer = self._management.request("UPDATE", USER_TYPE, {"name": name}, {"new_key": True})
+        return str(answer["key_id"]), str(answer["key"])
+
+    def delete_key(self, name: str, key_id: str) -> None:
+        """See UserBackend."""
+        self._management.request("UPDATE", USER_TYPE, {"name": name}, {"delete_key": key_id})
+
 
 @final
 class StoredUsers:
@@ -85,7 +107,8 @@ class StoredUsers:
         for user in self._load():
             roles, mechanisms = list(user.roles), list(mechanisms_of(user))
             values = {"enabled": user.is_enabled, "roles": roles, "mechanisms": mechanisms}
-            yield {"name": user.name, **values, "configured": False, "connections": 0}
+            keys = [key.id for key in user.keys]
+            yield {"name": user.name, **values, "configured": False, "connections": 0, "keys": keys}
 
     def create(self, name: str, password: str, roles: Sequence[str], *, plain_only: bool) -> None:
         """See UserBackend."""
@@ -124,6 +147,16 @@ class StoredUsers:
             users.remove(name)
             save_users(self._directory, users.secret, users.stored())
 
+    def add_key(self, name: str) -> tuple[str, str]:
+        """See UserBackend."""
+        self._change(lambda users: with_new_key(self._find(users, name), self._limits.user_keys_max))
+        user = self._find(self._load(), name)
+        return user.keys[-1].id, user.keys[-1].key.decode()
+
+    def delete_key(self, name: str, key_id: str) -> None:
+        """See UserBackend."""
+        self._change(lambda users: without_key(self._find(users, name), key_id))
+
     def _change(self, change: Callable[[Users], User]) -> None:
         with self._locked():
             users = self._load()
@@ -157,18 +190,32 @@ class StoredUsers:
 
 @contextmanager
 def user_backend(
-    url: str | None, data: str | None, limits: ServerLimits, *, may_create: bool = False
+    url: str | None, data: str | None, limits: ServerLimits, *, may_create: bool = False, has_secret: bool = False
 ) -> Iterator[UserBackend]:
     """Yield the users of a running broker, or those in the file of a directory without one.
 
-    `may_create` says whether the directory may be missing.
+    `may_create` says whether the directory may be missing, `has_secret` whether a password or a key is sent.
     """
     directory = None if url else _directory(data, may_create=may_create)
     if directory is not None and broker_of_directory(directory) is None:
         yield StoredUsers(directory, limits)
         return
-    with LinkClient.connect(BrokerUrl.parse(broker_url(url, data))) as client:
+    place = BrokerUrl.parse(broker_url(url, data))
+    if has_secret:
+        _check_hidden(place)
+    with LinkClient.connect(place) as client:
         yield BrokerUsers(Management(client))
+
+
+def _check_hidden(place: BrokerUrl) -> None:
+    """Raise ToolError if other machines could read a secret on its way; the login itself is a secret, too."""
+    if not place.hides_bytes:
+        raise ToolError(
+            "a password or a key is not sent over plain TCP to another machine",
+            where=str(place),
+            advice="use amqps://, or run the command on the broker's machine with --data",
+            code=ExitCode.USAGE,
+        )
 
 
 def _directory(data: str | None, *, may_create: bool) -> str | None:

@@ -10,6 +10,7 @@ import click
 
 from ambermq.protocol.auth.users import ADMINISTRATOR, ROLES
 from ambermq.protocol.server_limits import ServerLimits
+from ambermq.tools.access.key_commands import key
 from ambermq.tools.access.user_backends import user_backend
 from ambermq.tools.client.broker_option import place_options, url_options
 from ambermq.tools.client.password_option import new_password
@@ -20,7 +21,7 @@ from ambermq.tools.terminal.output import output_option, print_json, print_rows,
 
 __all__ = ["user"]
 
-_COLUMNS: Final = ("name", "enabled", "roles", "mechanisms", "connections")
+_COLUMNS: Final = ("name", "enabled", "roles", "mechanisms", "connections", "keys")
 _config_option = click.option(
     "--config",
     type=click.Path(dir_okay=False),
@@ -38,8 +39,11 @@ _plain_only_option = click.option(
 def user() -> None:
     """Add, list, delete, enable, disable and import users.
 
-    With --data the commands also work without a broker, and before its first start.
+    With --data the commands also work without a broker, and before its first start. `user key` has keys for tokens.
     """
+
+
+user.add_command(key)
 
 
 @user.command("add", epilog="Example: ambermq user add alice --password-file - --data ./data")
@@ -66,7 +70,7 @@ def add(
     --url.
     """
     password = new_password(password_file)
-    with user_backend(url, data, _limits(config), may_create=True) as users:
+    with user_backend(url, data, _limits(config), may_create=True, has_secret=True) as users:
         users.create(name, password, roles, plain_only=plain_only)
     _print_done(f"added user {name}", name, "added", output)
 
@@ -79,7 +83,8 @@ def list_users(url: str | None, data: str | None, output: str) -> None:
     with user_backend(url, data, ServerLimits()) as users:
         rows = list(users.rows())
     if output != "json":
-        rows = [{**row, "roles": ", ".join(row["roles"]), "mechanisms": ", ".join(row["mechanisms"])} for row in rows]
+        lists = ("roles", "mechanisms", "keys")
+        rows = [{**row, **{name: ", ".join(row.get(name, ())) for name in lists}} for row in rows]
     print_rows(rows, _COLUMNS, output)
 
 
@@ -118,7 +123,7 @@ def passwd(
     Open connections of the user go on. Exits 6 if there is no such user.
     """
     password = new_password(password_file)
-    with user_backend(url, data, _limits(config)) as users:
+    with user_backend(url, data, _limits(config), has_secret=True) as users:
         users.update(name, password=password, plain_only=plain_only)
     _print_done(f"set the password of user {name}", name, "changed", output)
 
@@ -163,7 +168,7 @@ def import_users(config: str, url: str | None, data: str | None, output: str) ->
     if not settings.users:
         where = f"{config} [users]"
         raise ToolError("no users", where=where, expected='name = "password"', code=ExitCode.USAGE)
-    with user_backend(url, data, settings.server, may_create=True) as users:
+    with user_backend(url, data, settings.server, may_create=True, has_secret=True) as users:
         known = {row["name"] for row in users.rows() if not row["configured"]}
         added = [name for name in settings.users if name not in known]
         for name in added:

@@ -87,6 +87,7 @@ __all__ = ["Broker"]
 _AUDIT_CHECK_SECONDS: Final = 0.2
 _NAMES_SHOWN: Final = 200
 """The characters of a list of names in a log line."""
+_SAVED_LATER: Final = "make room on the disk; the broker goes on, and tries again each minute"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,14 @@ class Broker:
         iterations = self.settings.server.scram_iterations
         users.configure(_configured(users.secret, self.settings.users, iterations), iterations)
         if len(users) and not has_users_file(self.directory):
-            save_users(self.directory, users.secret, users.stored())
+            try:
+                save_users(self.directory, users.secret, users.stored())
+            except OSError as error:
+                # All users are of the configuration: nothing is lost, and UserAdministration saves the secret later.
+                reason = error.strerror or str(error)
+                structlog.get_logger().warning(
+                    "users not saved", data=self.directory, reason=reason, advice=_SAVED_LATER
+                )
         names = [user.name for user in users if not users.is_stored(user.name)]
         if names:
             structlog.get_logger().warning(
@@ -194,6 +202,7 @@ class Broker:
             redeem=tokens.redeem,
             allows_anonymous=self.anonymous,
             plain_without_tls=limits.plain_without_tls,
+            cbs_anonymous=limits.cbs_anonymous,
             own_uid=os.getuid(),
             name_of_uid=_name_of_uid,
         )
@@ -215,6 +224,7 @@ class Broker:
             tls=tls,
         )
         administration.server = server
+        administration.save_missing()
         self._end_with_audit(server, audit)
         rules.serve(server)
         owner_socket = self._owner_socket()

@@ -4,6 +4,7 @@ amqps is TLS. The path of a unix socket is percent-encoded if it has unusual cha
 Any other path, a query or a fragment is an error: a command that ignored it would reach another virtual host.
 """
 
+import ipaddress
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, unquote, urlsplit
@@ -86,6 +87,16 @@ class BrokerUrl:
         if separator and not vhost:
             raise _invalid(text, "no name after /vhost:")
         return cls.of_socket(unquote(path), unquote(vhost))
+
+    @property
+    def hides_bytes(self) -> bool:
+        """Whether no other machine can read what the client sends: TLS, a unix socket, or the loopback interface."""
+        if self.is_secure or self.is_unix:
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
 
     def with_user(self, username: str | None, password: str) -> str:
         """Return the URL with user and password; do not print or log it."""

@@ -6,7 +6,6 @@ Rule 2: the end of the connection, its session or a link is raised as one error 
 Rule 3: events that arrive during a wait for another event are returned by the next `step`.
 """
 
-import ipaddress
 import os
 import select
 import time
@@ -83,7 +82,7 @@ class LinkClient:
             return cls._connect(url, limits, credentials)
         except _NotAuthenticatedError:
             # A user with an argon2id hash can only use PLAIN, which is no risk where no other machine sees the bytes.
-            if not credentials.password or not _is_loopback(url.host):
+            if not credentials.password or not url.hides_bytes:
                 raise
             return cls._connect(url, limits, replace(credentials, is_plain=True))
 
@@ -314,13 +313,6 @@ class LinkClient:
         return ConnectionBroke(
             "the connection broke", where=str(self.url), found=found, advice="check whether the broker runs"
         )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _now_ms() -> int:

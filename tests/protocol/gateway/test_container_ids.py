@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ambermq.protocol.amqp10.performatives.classes import Close, Open
+from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.gateway.container_ids import SOLE_CONNECTION, ContainerIds
 from ambermq.protocol.server_limits import ServerLimits
 from tests.engine.rig import Rig
@@ -23,12 +24,12 @@ def test_a_container_is_counted_in_and_out(steps: list[tuple[str, bool, bool]]) 
     containers, there = ContainerIds(id_bytes_max=1), list[str]()
     for name, comes, is_sole in steps:
         if comes:
-            is_refused = containers.enter(opened(name, is_sole=is_sole)) is not None
+            is_refused = containers.enter(opened(name, is_sole=is_sole), Identity()) is not None
             assert is_refused == bool(is_sole and name and name in there)
             there += [] if is_refused else [name]
         elif name in there:
             there.remove(name)
-            containers.leave(name)
+            containers.leave(name, Identity())
 
 
 def test_the_refusal_says_what_is_invalid() -> None:
@@ -38,13 +39,13 @@ def test_the_refusal_says_what_is_invalid() -> None:
     second.peer.lost()
     server = Watching(first.rig, container="you", gateway=first.gateway)
     assert server.peer.container == "you"
-    error = first.gateway.containers.enter(opened("me", is_sole=True))
+    error = first.gateway.containers.enter(opened("me", is_sole=True), first.peer.identity)
     assert error is not None
     assert (str(error.condition), error.info) == ("amqp:invalid-field", {"invalid-field": "container-id"})
     assert Close(error=error).error is error
     first.peer.lost()
     first.peer.lost()
-    assert first.gateway.containers.enter(opened("me", is_sole=True)) is None
+    assert first.gateway.containers.enter(opened("me", is_sole=True), first.peer.identity) is None
 
 
 def test_an_id_is_bounded() -> None:
@@ -56,3 +57,14 @@ def test_an_id_is_bounded() -> None:
     assert (str(error.condition), error.info) == ("amqp:invalid-field", {"invalid-field": "container-id"})
     assert "5 bytes: at most 4 are allowed (container_id_bytes_max)" in str(error.description)
     assert second.peer.container == ""
+
+
+def test_an_id_is_of_its_user() -> None:
+    """A user that holds the id of another one blocks none of its connections."""
+    containers, alice, mallory = ContainerIds(id_bytes_max=10), Identity("alice"), Identity("mallory")
+    assert containers.enter(opened("app", is_sole=True), mallory) is None
+    assert containers.enter(opened("app", is_sole=True), alice) is None
+    assert containers.enter(opened("app", is_sole=True), alice) is not None
+    containers.leave("app", alice)
+    assert containers.enter(opened("app", is_sole=True), alice) is None
+    assert containers.enter(opened("app", is_sole=True), mallory) is not None

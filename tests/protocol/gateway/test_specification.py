@@ -347,10 +347,11 @@ def test_existing_connections_are_closed_for_a_sole_one() -> None:
 
 
 def test_existing_connections_of_another_user_are_not_closed() -> None:
-    """A container id is no proof of identity: the new one is refused."""
+    """A container id is an id of its user alone: both connections are there."""
     first = Watching(container="me")
-    error = closed_with(opened(first, policy=1, username="mallory").opening)
-    assert error.condition == "amqp:invalid-field"
+    other = opened(first, policy=1, username="mallory")
+    assert closed_with(other.opening) is None
+    assert other.peer.container == first.peer.container == "me"
     assert first.settle() == []
 
 

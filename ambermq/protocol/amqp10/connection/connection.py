@@ -189,6 +189,11 @@ class Connection:
         return self._idle.received_ms
 
     @property
+    def incomplete_bytes(self) -> int:
+        """The size of the header or frame that the peer has not sent whole; 0 while its input waits for this end."""
+        return self._input.incomplete_bytes
+
+    @property
     def is_closing(self) -> bool:
         """Whether our close was sent, or the connection has ended."""
         return self.is_ended or self.state in CLOSING_STATES

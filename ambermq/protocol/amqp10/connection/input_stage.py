@@ -97,6 +97,11 @@ class InputStage:
         self._connection.memory.change(held_bytes - self._held_bytes)
         self._held_bytes = held_bytes
 
+    @property
+    def incomplete_bytes(self) -> int:
+        """The unread input that is less than a header or a frame."""
+        return 0 if self.is_asking or self._connection.is_resting else self._held_bytes
+
     def resume(self) -> None:
         """Process the held input, after the answer to a question."""
         self.is_asking = False

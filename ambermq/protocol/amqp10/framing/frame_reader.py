@@ -113,13 +113,12 @@ class FrameReader:
         return bytes(rest or b"")
 
     def stop(self) -> int:
-        """End the read; return how many of its bytes are kept."""
-        kept = 0
+        """End the read; return how many bytes are kept, of this read and of earlier ones."""
         if self.position < self.end:
-            kept = self.hold(self._data[self.position : self.end])
+            self.hold(self._data[self.position : self.end])
         self._data = b""
         self.position = self.end = 0
-        return kept
+        return 0 if self._rest is None else len(self._rest)
 
     def drop(self) -> None:
         """Drop the unread input."""

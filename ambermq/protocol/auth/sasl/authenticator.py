@@ -6,7 +6,8 @@
     SCRAM-SHA-256     every peer, if the broker has users                        the user
     PLAIN             the same, over loopback, a unix socket or TLS              the user
     ANONYMOUS         local peers of a broker without users; else if allowed     none; `anonymous` if there are users
-    MSSBCBS           the same                                                   the same
+    MSSBCBS           as PLAIN, if a user has a token key                        the user of the tokens that are put
+    MSSBCBS           without such a key: as ANONYMOUS                           as ANONYMOUS
     AMBERMQ-TOKEN     no peer: a child process of the broker knows of it         a scope
 
 Rule 1. The table of users may change at any time. A connection has the mechanisms of the time of its accept.
@@ -20,6 +21,7 @@ from typing import Final, Protocol, final
 from ambermq.protocol.auth.exchange import Answer, Challenge, Exchange, Failure, Success
 from ambermq.protocol.auth.identity import Identity, ManagementScope
 from ambermq.protocol.auth.peer import Peer
+from ambermq.protocol.auth.sas_token import TokenGrant, covers, decoy_key, parse_audience, parse_token, signing_key
 from ambermq.protocol.auth.sasl.login_throttle import LoginThrottle
 from ambermq.protocol.auth.sasl.scram_exchange import SCRAM_MECHANISMS, ScramExchange
 from ambermq.protocol.auth.sasl.simple_exchanges import (
@@ -31,6 +33,7 @@ from ambermq.protocol.auth.sasl.simple_exchanges import (
     TokenExchange,
 )
 from ambermq.protocol.auth.users import Users
+from ambermq.protocol.auth.verifier import NAME_BYTES_MAX
 
 __all__ = ["ANONYMOUS_USER", "LOCAL_USER", "BrokerAuthenticator"]
 
@@ -38,7 +41,9 @@ LOCAL_USER: Final = "local"
 """The user of a process with the broker's own user id, or root's, over a unix socket."""
 ANONYMOUS_USER: Final = "anonymous"
 """The user of a client without a name, where the broker has users."""
-_ANONYMOUS_MECHANISMS: Final = ("ANONYMOUS", "MSSBCBS")
+TOKENS_MECHANISM: Final = "MSSBCBS"
+"""The mechanism of a client that logs in by tokens; without users as ANONYMOUS."""
+_ANONYMOUS_MECHANISMS: Final = ("ANONYMOUS", TOKENS_MECHANISM)
 _ROOT: Final = 0
 
 
@@ -64,6 +69,7 @@ class BrokerAuthenticator:
         redeem: Callable[[str], ManagementScope | None],
         allows_anonymous: bool | None = None,
         plain_without_tls: bool = False,
+        cbs_anonymous: bool = False,
         own_uid: int = -1,
         name_of_uid: Callable[[int], str] = lambda _uid: "",
     ) -> None:
@@ -74,6 +80,7 @@ class BrokerAuthenticator:
         self._redeem = redeem
         self._allows_anonymous = allows_anonymous
         self._plain_without_tls = plain_without_tls
+        self._is_cbs_anonymous = cbs_anonymous
         self._own_uid = own_uid
         self._name_of_uid = name_of_uid
 
@@ -85,6 +92,9 @@ class BrokerAuthenticator:
             names += SCRAM_MECHANISMS
             if self._is_plain_allowed(peer):
                 names += ("PLAIN",)
+        if self._takes_tokens(peer):
+            names += ("ANONYMOUS", TOKENS_MECHANISM) if is_anonymous or self._is_cbs_anonymous else (TOKENS_MECHANISM,)
+            return names
         return names + (_ANONYMOUS_MECHANISMS if is_anonymous else ())
 
     def begin(self, mechanism: str, peer: Peer) -> Exchange | None:
@@ -97,7 +107,7 @@ class BrokerAuthenticator:
             return self._guarded(peer, ScramExchange(mechanism, self.users))
         if mechanism == "PLAIN":
             return self._guarded(peer, PlainExchange(self.users, self._work, lambda user: self._is_locked(peer, user)))
-        identity = self._external(peer) if mechanism == "EXTERNAL" else self._anonymous(peer)
+        identity = self._external(peer) if mechanism == "EXTERNAL" else self._nameless(mechanism, peer)
         assert identity is not None, "EXTERNAL is offered to a peer that has an identity"
         exchange = ExternalExchange if mechanism == "EXTERNAL" else AnonymousExchange
         return self._guarded(peer, exchange(identity))
@@ -119,6 +129,43 @@ class BrokerAuthenticator:
         if self._allows_anonymous is not None:
             return self._allows_anonymous
         return peer.is_local and not len(self.users)
+
+    def check_token(self, text: str, audience: str, peer: Peer, now_s: int) -> TokenGrant | Failure:
+        """See Authenticator."""
+        token, wanted = parse_token(text), parse_audience(audience)
+        if token is None:
+            return self._refuse_token(peer, "", "the token is no shared access signature")
+        user = next((found for name in token.users if (found := self.users.find(name)) is not None), None)
+        name = token.users[0] if user is None else user.name
+        keys = user.keys if user is not None and user.keys else (decoy_key(self.users.secret, name),)
+        key = signing_key(token, keys)
+        if key is None or user is None or not user.keys or self._is_locked(peer, name):
+            return self._refuse_token(peer, name, "the user, the key or the signature of the token is wrong")
+        grant = TokenGrant(user.name, key.id, wanted, token.expires_s)
+        if not self.is_granted(grant, now_s):
+            return Failure("the token has expired, or its user is disabled", name)
+        is_for = token.audience.host.lower() == wanted.host.lower() and covers(token.audience.words, wanted.words)
+        return grant if is_for else Failure("the token is for another audience", name)
+
+    def is_granted(self, grant: TokenGrant, now_s: int) -> bool:
+        """See Authenticator."""
+        user = self.users.find(grant.user)
+        is_there = user is not None and user.is_enabled and any(key.id == grant.key_id for key in user.keys)
+        return is_there and now_s < grant.expires_s
+
+    def _refuse_token(self, peer: Peer, user: str, reason: str) -> Failure:
+        """Count a wrong token like a wrong password; it is not delayed, since no key can be guessed."""
+        self._throttle.fail(peer, user, self._work.now_ms())
+        return Failure(reason, user[:NAME_BYTES_MAX])
+
+    def _takes_tokens(self, peer: Peer) -> bool:
+        """Return whether a peer may log in by tokens: users have keys, and the transport hides them as for PLAIN."""
+        return self.users.has_keys and self._is_plain_allowed(peer)
+
+    def _nameless(self, mechanism: str, peer: Peer) -> Identity:
+        """Return the identity of a peer that has proved nothing by SASL."""
+        is_token = mechanism == TOKENS_MECHANISM or not self._is_anonymous_allowed(peer)
+        return Identity(awaits_token=True) if is_token and self._takes_tokens(peer) else self._anonymous(peer)
 
     def _anonymous(self, peer: Peer) -> Identity:
         return Identity(ANONYMOUS_USER) if len(self.users) else Identity(is_remote=not peer.is_local)

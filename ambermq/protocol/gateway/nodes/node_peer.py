@@ -3,6 +3,7 @@
 Rule: a node uses nothing else of its connection. So this package does not import the gateways.
 """
 
+from collections.abc import Callable
 from typing import Protocol
 
 from ambermq.engine.commands import Command
@@ -15,7 +16,10 @@ from ambermq.protocol.management.administration.configuration import ConfigPort
 from ambermq.protocol.management.sorted_ids import SortedIds
 from ambermq.protocol.management.vhosts import AnswerPort, VhostPort
 
-__all__ = ["CommandOrder", "NodeGateway", "NodePeer"]
+__all__ = ["CommandOrder", "NodeGateway", "NodePeer", "PutToken"]
+
+PutToken = Callable[[str, str], tuple[int, str]]
+"""Checks a token for an audience; returns the status of the answer and its description."""
 
 
 class CommandOrder(Protocol):
@@ -67,6 +71,10 @@ class NodePeer(LinkPeer, Protocol):
     @property
     def peer_info(self) -> Peer:
         """Where the connection comes from."""
+
+    @property
+    def token_check(self) -> PutToken | None:
+        """Checks the tokens of a connection that logs in by them; None for another one."""
 
     def post(self, address: str, message: bytes) -> bool:
         """Send a message of the broker to an address, and return whether the address exists here."""

@@ -63,6 +63,10 @@ class RequestResponse:
         """The size of the answers that wait for credit, and an estimate of the requests that wait for their answer."""
         return self._answers.size + self.pending * _REQUEST_BYTES
 
+    def all(self) -> list[LinkEndpoint]:
+        """Return the links."""
+        return [*self._requests, *dict.fromkeys(self._replies.values())]
+
     def has_request_link(self, session: SessionEndpoint) -> bool:
         """Return whether a session has a link for requests."""
         return any(link.session is session for link in self._requests)

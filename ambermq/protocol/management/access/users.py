@@ -2,7 +2,7 @@
 
 Rule 1. The broker, not an engine, carries out these commands: users are of the whole broker. It answers by the effects
         Answered and RefusedCommand with the command's key, after the file of the users is durable.
-Rule 2. No answer has a password, or what a password is checked against.
+Rule 2. No answer has a password, or what a password is checked against. Only the answer that makes a token key has it.
 """
 
 from collections.abc import Mapping
@@ -27,8 +27,9 @@ __all__ = [
 ]
 
 USER_TYPE: Final = "org.ambermq.user"
-USER_ATTRIBUTES: Final = ("name", "enabled", "roles", "mechanisms", "configured", "connections")
+USER_ATTRIBUTES: Final = ("name", "enabled", "roles", "mechanisms", "configured", "connections", "keys")
 _FIELDS: Final = ("password", "enabled", "roles", "plain_only")
+_CHANGES: Final = (*_FIELDS, "new_key", "delete_key")
 """The fields of a body."""
 
 
@@ -77,6 +78,10 @@ class UpdateUser:
     plain_only: bool = False
     """Whether the new password gets an argon2id hash, for PLAIN alone."""
     enabled: bool | None = None
+    new_key: bool = False
+    """Whether the user gets a further token key, which the answer has."""
+    delete_key: str = ""
+    """The id of a token key to delete; `*` for all; empty for none."""
 
 
 @final
@@ -124,11 +129,14 @@ def _create(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any]
 
 
 def _update(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> UserCommand:
-    refuse_unknown(body, "user", *_FIELDS)
+    refuse_unknown(body, "user", *_CHANGES)
     enabled = flag_field(body, "enabled", default=True) if "enabled" in body else None
     plain_only = flag_field(body, "plain_only")
     name = name_property(properties, "user")
-    return UpdateUser(request, name, _password(body), _roles(body), plain_only, enabled)
+    new_key, delete_key = flag_field(body, "new_key"), body.get("delete_key", "")
+    if not isinstance(delete_key, str):
+        raise Refused("amqp:invalid-field", f"'delete_key' must be text, found {type(delete_key).__name__}")
+    return UpdateUser(request, name, _password(body), _roles(body), plain_only, enabled, new_key, delete_key)
 
 
 def _delete(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> UserCommand:

@@ -65,11 +65,15 @@ class TransportLayers:
         address = plain_address(name)
         return address is not None and any(address in network for network in self._trusted)
 
-    async def client_of(self, stream: socket.socket, proxy: Peer) -> Peer:
+    def deadline(self) -> float:
+        """Return when the layers of a connection that was accepted now must be done, by the time of the event loop."""
+        return asyncio.get_running_loop().time() + self._handshake_s
+
+    async def client_of(self, stream: socket.socket, proxy: Peer, deadline: float) -> Peer:
         """Return the client behind a trusted proxy, by the header on the stream. Raises LayerFault and OSError."""
         header = ProxyHeader()
         try:
-            async with asyncio.timeout(self._handshake_s):
+            async with asyncio.timeout_at(deadline):
                 while not header.is_done:
                     await _receive_header(stream, header)
         except TimeoutError as error:
@@ -85,11 +89,13 @@ class TransportLayers:
             address = proxy.address
         return replace(proxy, address=address, name=shown_name(header.source), is_local=is_local)
 
-    async def connect(self, listener: Listener, stream: socket.socket, inner: asyncio.BufferedProtocol) -> None:
+    async def connect(
+        self, listener: Listener, stream: socket.socket, inner: asyncio.BufferedProtocol, deadline: float
+    ) -> None:
         """Connect a protocol to an accepted socket. Raises LayerFault and OSError; the caller closes it then."""
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(self._handshake_s):
+            async with asyncio.timeout_at(deadline):
                 if listener.address.is_websocket:
                     await self._connect_websocket(listener, stream, inner)
                 else:

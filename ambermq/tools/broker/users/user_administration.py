@@ -4,14 +4,19 @@ Rule 1. The rules say which users may change or read users: those with the role 
         users every client that the broker accepts may.
 Rule 2. A change is written to the file, then the table has it, then its request is answered.
 Rule 3. The connections of a deleted or disabled user are closed. A new password leaves them.
-Rule 4. The last enabled administrator is not removed, disabled or stripped of its role.
+Rule 4. A token key is made by the broker. It leaves once, in the answer, and only to a peer that is local or encrypted.
+Rule 5. The last enabled administrator is not removed, disabled or stripped of its role.
 """
 
 import asyncio
 import secrets
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, final
+
+import structlog
 
 from ambermq.engine.effects import NOW, Answered, CommandFailed, Effect, RefusedCommand
 from ambermq.engine.errors import Refused
@@ -20,6 +25,8 @@ from ambermq.protocol.amqp10.spec import AmqpCondition, ConnectionCondition
 from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.auth.access import Action
 from ambermq.protocol.auth.address_words import USERS_ADDRESS
+from ambermq.protocol.auth.peer import Peer
+from ambermq.protocol.auth.sas_token import KEY_BYTES, new_key
 from ambermq.protocol.auth.users import ADMINISTRATOR, ROLES, User, Users
 from ambermq.protocol.auth.verifier import (
     SALT_BYTES,
@@ -43,10 +50,22 @@ from ambermq.protocol.management.vhosts import AnswerPort
 from ambermq.protocol.server.server import Server
 from ambermq.protocol.server_limits import ServerLimits
 from ambermq.tools.broker.users.rule_store import RuleStore
-from ambermq.tools.broker.users.user_file import save_users
+from ambermq.tools.broker.users.user_file import has_users_file, save_users
 
-__all__ = ["UserAdministration", "check_roles", "mechanisms_of", "new_verifier"]
+__all__ = [
+    "EVERY_KEY",
+    "UserAdministration",
+    "check_roles",
+    "mechanisms_of",
+    "new_verifier",
+    "with_new_key",
+    "without_key",
+]
 
+EVERY_KEY: Final = "*"
+"""In place of the id of a token key: all of them."""
+
+_SAVE_SECONDS: Final = 60.0
 _WAITING_MAX: Final = 100
 """The requests that wait for the ones before them."""
 
@@ -62,6 +81,9 @@ class UserAdministration:
         self._users = users
         self._limits = limits
         self._rules = rules
+        self.save_seconds = _SAVE_SECONDS
+        """The time between two attempts to write a missing file."""
+        self._saving: asyncio.Task[None] | None = None
         self._busy = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -74,8 +96,23 @@ class UserAdministration:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def save_missing(self) -> None:
+        """Save the secret and the users again and again, if the file could not be written at the start."""
+        if len(self._users) and not has_users_file(self._directory):
+            self._saving = asyncio.get_running_loop().create_task(self._save_missing())
+
+    async def _save_missing(self) -> None:
+        while not has_users_file(self._directory):
+            await asyncio.sleep(self.save_seconds)
+            async with self._busy:
+                with suppress(OSError):
+                    await asyncio.to_thread(save_users, self._directory, self._users.secret, self._users.stored())
+        structlog.get_logger().info("users saved", data=self._directory)
+
     async def end(self) -> None:
         """Wait for the running requests."""
+        if self._saving is not None:
+            self._saving.cancel()
         while self._tasks:
             await asyncio.wait(list(self._tasks))
 
@@ -140,7 +177,7 @@ class UserAdministration:
         await self._put(user)
         return self._attributes(user)
 
-    async def _update(self, command: UpdateUser) -> Mapping[str, Any]:
+    async def _update(self, command: UpdateUser) -> dict[str, Any]:
         user = self._stored(command.name)
         if command.roles is not None:
             user = replace(user, roles=check_roles(command.roles))
@@ -151,10 +188,17 @@ class UserAdministration:
         if command.password is not None:
             verifier = await self._verifier(command.password, plain_only=command.plain_only)
             user = replace(user, verifier=verifier)
+        if command.delete_key:
+            user = without_key(user, command.delete_key)
+        made = None
+        if command.new_key:
+            _check_hidden(command)
+            user = with_new_key(user, self._limits.user_keys_max)
+            made = user.keys[-1]
         await self._put(user)
         if not user.is_enabled:
             self._close(user.name, "disabled")
-        return self._attributes(user)
+        return self._attributes(user) | ({} if made is None else {"key": made.key.decode(), "key_id": made.id})
 
     async def _delete(self, name: str) -> Mapping[str, Any]:
         user = self._stored(name)
@@ -208,6 +252,7 @@ class UserAdministration:
             "mechanisms": list(mechanisms_of(user)),
             "configured": not self._users.is_stored(user.name),
             "connections": connections,
+            "keys": [key.id for key in user.keys],
         }
 
 
@@ -216,6 +261,30 @@ def new_verifier(password: bytes, iterations: int, *, plain_only: bool) -> Verif
     if plain_only:
         return argon2_verifier(password, secrets.token_bytes(SALT_BYTES))
     return scram_verifier(password, (secrets.token_bytes(SALT_BYTES), secrets.token_bytes(SALT_BYTES)), iterations)
+
+
+def with_new_key(user: User, keys_max: int) -> User:
+    """Return a user with a further token key, the last one. Raises BadCredential if it has too many."""
+    if len(user.keys) >= keys_max:
+        raise BadCredential(f"user {user.name!r:.80} has {len(user.keys)} token keys (user_keys_max): delete one first")
+    return replace(user, keys=(*user.keys, new_key(secrets.token_bytes(KEY_BYTES), int(time.time()))))
+
+
+def without_key(user: User, key_id: str) -> User:
+    """Return a user without a token key, `*`: without any. Raises BadCredential if it has no key of that id."""
+    kept = tuple(key for key in user.keys if key_id not in (key.id, EVERY_KEY))
+    if len(kept) == len(user.keys):
+        known = ", ".join(key.id for key in user.keys) or "none"
+        raise BadCredential(f"user {user.name!r:.80} has no token key {key_id!r:.80}: it has {known}")
+    return replace(user, keys=kept)
+
+
+def _check_hidden(command: UpdateUser) -> None:
+    """Raise Refused if other machines could read the answer to a command."""
+    peer: Peer = command.key.peer.peer_info
+    if not (peer.is_local or peer.is_encrypted):
+        why = "a token key leaves over TLS, the loopback interface or a unix socket only"
+        raise Refused(AmqpCondition.NOT_ALLOWED, why)
 
 
 def check_roles(roles: Sequence[str]) -> tuple[str, ...]:
