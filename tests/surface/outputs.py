@@ -222,6 +222,9 @@ def _users(run: Callable[..., None], place: Path) -> None:
     run("user enable", "alice")
     run("user import", "--config", config)
     run("user list")
+    run("user key add", "alice", "--file", config.with_name("alice.key"))
+    run("user key list", "alice")
+    run("user key delete", "alice", "--all")
     run("user delete", "alice")
 
 

@@ -324,7 +324,7 @@ class ConnectionGateway:
         self.gateway.touched[self] = None
 
     def log_in(self, identity: Identity) -> Error | None:
-        """Take the identity that the first token proves; return an Error if the user may not connect."""
+        """Set the identity that the first token proves; return an Error if the user may not connect."""
         refusal = self.gateway.users.enter(identity.username)
         if refusal is None:
             self.identity = identity

@@ -38,7 +38,7 @@ class TokenPeer(Protocol):
     mechanism: str
 
     def log_in(self, identity: Identity) -> Error | None:
-        """Take the identity that the first token proves; return an Error if the user may not connect."""
+        """Set the identity that the first token proves; return an Error if the user may not connect."""
 
 
 @final
