@@ -26,7 +26,14 @@ _LIVE_KEYS: Final = {
     "server": frozenset(
         {
             *("connections_max", "local_connections_reserved", "address_strangers_max", "address_accepts_max"),
-            *("user_connections_max", "vhosts_max", "handshake_ms", "handshake_bytes_min", "credit_max", "credit_grown_max"),
+            *(
+                "user_connections_max",
+                "vhosts_max",
+                "handshake_ms",
+                "handshake_bytes_min",
+                "credit_max",
+                "credit_grown_max",
+            ),
             *("run_bytes_max", "output_high_bytes", "output_max_bytes", "write_timeout_ms", "grant_bytes"),
             *("room_low_bytes", "goodbye_ms", "shutdown_ms", "query_results_max", "sources_max"),
             *("source_messages", "source_bytes", "browse_ms_max", "past_bytes_max"),

@@ -19,7 +19,7 @@ def test_a_mistake_in_a_layer_counts_the_connection_out() -> None:
     peer_info = SimpleNamespace(name="peer")
     transport = SimpleNamespace(handshake=None, address="", peer_info=peer_info, never_connected=lambda: left.append(1))
     server = SimpleNamespace(
-        layers=SimpleNamespace(connect=connect),
+        layers=SimpleNamespace(connect=connect, deadline=lambda: 0.0),
         peer_log=SimpleNamespace(error=lambda kind, _address, **values: logged.append(f"{kind}: {values['error']}")),
     )
     fake: Any = server
