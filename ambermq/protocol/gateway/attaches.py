@@ -20,7 +20,6 @@ from ambermq.protocol.auth.access import Action
 from ambermq.protocol.gateway.broker_nodes import BrokerNodes
 from ambermq.protocol.gateway.connection_links import ConnectionLinks
 from ambermq.protocol.gateway.connection_peer import ConnectionPeer
-from ambermq.protocol.gateway.connection_tokens import ConnectionTokens, no_token
 from ambermq.protocol.gateway.gateway import Gateway
 from ambermq.protocol.gateway.links.attach_terms import Refusal, consuming_terms, producing_terms
 from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
@@ -36,6 +35,7 @@ from ambermq.protocol.gateway.links.producer_link import ProducerLink
 from ambermq.protocol.gateway.links.relay_guard import relay_guard
 from ambermq.protocol.gateway.nodes import cbs_node as claims
 from ambermq.protocol.gateway.nodes import management_node as management
+from ambermq.protocol.gateway.nodes.connection_tokens import ConnectionTokens, no_token
 from ambermq.protocol.gateway.sources.source import SourcePeer
 
 __all__ = ["AttachPeer", "Attaches"]

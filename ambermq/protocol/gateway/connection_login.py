@@ -14,7 +14,7 @@ from ambermq.protocol.auth.audit import AuditTrail
 from ambermq.protocol.auth.exchange import Answer, Authenticator, Challenge, Exchange, Failure, Success
 from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.auth.peer import Peer
-from ambermq.protocol.gateway.connection_tokens import ConnectionTokens
+from ambermq.protocol.gateway.nodes.connection_tokens import ConnectionTokens
 from ambermq.protocol.server_limits import ServerLimits
 
 __all__ = ["ConnectionLogin", "LoginPeer"]

@@ -155,6 +155,10 @@ class Gateway:
         """Return the connections of the server; without a server those of this virtual host."""
         return list(self.peers) if self.vhosts is None else self.vhosts.peers()
 
+    def is_named_by(self, hostname: str) -> bool:
+        """Return whether a host name means this virtual host."""
+        return self.vhosts is None or self.vhosts.gateway_of(hostname) is self
+
     def state_of(self, peer: PeerPort) -> State:
         """Return the state of the virtual host of a connection."""
         found = None if self.vhosts is None or peer.vhost == self.vhost else self.vhosts.state_of(peer.vhost)

@@ -9,18 +9,19 @@ Rule 3. A token for an audience replaces the one before. When it expires, its li
 Rule 4. The number of tokens is bounded (connection_tokens_max).
 """
 
+from collections.abc import Callable
 from typing import Final, Protocol, final
 
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.amqp10.spec import AmqpCondition
 from ambermq.protocol.amqp10.types.values import Symbol
+from ambermq.protocol.auth.access import Access
 from ambermq.protocol.auth.address_words import Words, address_words
+from ambermq.protocol.auth.audit import AuditTrail
 from ambermq.protocol.auth.exchange import Authenticator, Failure
 from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.auth.peer import Peer
 from ambermq.protocol.auth.sas_token import TokenGrant, covers
-from ambermq.protocol.gateway.gateway import Gateway
-from ambermq.protocol.gateway.opening import check_rules
 
 __all__ = ["ConnectionTokens", "no_token", "unauthorized"]
 
@@ -29,13 +30,28 @@ _REFUSED: Final = 401
 _DESCRIPTION_MAX: Final = 200
 
 
+class TokenGateway(Protocol):
+    """The gateway of a virtual host, as tokens use it."""
+
+    access: Access
+    vhost: str
+    audit: AuditTrail
+    now_s: Callable[[], int]
+
+    def is_named_by(self, hostname: str) -> bool:
+        """Return whether a host name means this virtual host."""
+
+
 class TokenPeer(Protocol):
     """A connection's gateway, as its tokens use it."""
 
-    gateway: Gateway
     identity: Identity
     peer_info: Peer
     mechanism: str
+
+    @property
+    def gateway(self) -> TokenGateway:
+        """The gateway of the virtual host."""
 
     def log_in(self, identity: Identity) -> Error | None:
         """Set the identity that the first token proves; return an Error if the user may not connect."""
@@ -90,15 +106,13 @@ class ConnectionTokens:
         gateway, identity = peer.gateway, Identity(grant.user)
         if not peer.identity.awaits_token and peer.identity.username != grant.user:
             return Failure("the tokens of a connection are of one user", grant.user)
-        host, vhosts = grant.audience.host, gateway.vhosts
-        if host and vhosts is not None and vhosts.gateway_of(host) is not gateway:
+        if grant.audience.host and not gateway.is_named_by(grant.audience.host):
             return Failure("the host of the token is of another virtual host", grant.user)
         if grant.audience.words not in self._grants and len(self._grants) >= self._tokens_max:
             return Failure(f"more than {self._tokens_max} tokens (connection_tokens_max)", grant.user)
         address = grant.audience.address
-        if check_rules(gateway.access, identity, gateway.vhost) is not None or (
-            address and not gateway.access.sees(identity, gateway.vhost, address)
-        ):
+        access, vhost = gateway.access, gateway.vhost
+        if not access.can_use(identity, vhost).is_allowed or (address and not access.sees(identity, vhost, address)):
             return Failure("no rule allows the user anything there", grant.user)
         return None
 
