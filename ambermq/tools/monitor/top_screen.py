@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, final
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
+from textual.css.query import NoMatches
 from textual.widgets import DataTable, Footer, Static
 
 from ambermq.tools.monitor.reading import SORT_KEYS, BrokerReading
@@ -96,7 +97,8 @@ class TopScreen(App[None]):
             return
         try:
             self.call_from_thread(function, *arguments)
-        except RuntimeError:
+        except (RuntimeError, NoMatches):
+            # The screen ends, and its widgets are gone.
             self._is_over.set()
 
     def _show(self, found: tuple[list[str], BrokerReading] | str) -> None:
