@@ -161,6 +161,8 @@ class AttachProducer(SignedCommand):
     """It sends to a new dynamic node; `address` is not used."""
     may_create: bool = True
     """Whether it may create the queue at its address."""
+    must_exist: bool = False
+    """Whether it wants only what exists: what it would create is refused with amqp:not-found."""
 
 
 @final
@@ -196,6 +198,8 @@ class AttachConsumer(SignedCommand):
     """The owner of a subscription that it makes, empty for none."""
     authorize: Callable[[Subscription], None] | None = None
     """Raises Refused if it may not attach to a subscription that exists."""
+    must_exist: bool = False
+    """Whether it wants only what exists: a queue or a durable subscription that it would create is refused."""
 
 
 @final

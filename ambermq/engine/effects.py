@@ -95,6 +95,8 @@ class ProducerReady(Struct):
     after: int = AT_CLOSE
     address: str = ""
     """The address of its dynamic node."""
+    created: str = ""
+    """The queue that was created at its address, empty if it existed."""
 
 
 @final
@@ -110,6 +112,8 @@ class ConsumerReady(Struct):
     """The subscription that it receives from, None for a plain queue."""
     selector: "Selector | None" = None
     """Its selector on the queue, None for none."""
+    created: str = ""
+    """The queue that was created at its address, empty if it existed."""
 
 
 @final

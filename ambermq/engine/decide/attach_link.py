@@ -72,7 +72,9 @@ def _attach_producer(state: State, command: AttachProducer, context: DecisionCon
         0 if command.dynamic is None else target.node,
         command.by,
     )
-    return [*target.events, attached], [ProducerReady(command.key, offset, address=target.address)]
+    created = (target.destination or "") if target.events and command.dynamic is None else ""
+    ready = ProducerReady(command.key, offset, address=target.address, created=created)
+    return [*target.events, attached], [ready]
 
 
 def _target(state: State, command: AttachProducer, context: DecisionContext) -> _Target:
@@ -97,6 +99,8 @@ def _target(state: State, command: AttachProducer, context: DecisionContext) -> 
 
 def _queue(state: State, name: str, command: AttachProducer | AttachConsumer, context: DecisionContext) -> list[Event]:
     """Return the events that create the queue of an address. Raises Refused."""
+    if command.must_exist:
+        raise Refused("amqp:not-found", f"no queue {name!r:.80}")
     if not command.may_create:
         raise not_creatable(f"queue {name!r:.80}")
     return create_queue(state, name, context)
@@ -141,7 +145,12 @@ def _attach_consumer(state: State, command: AttachConsumer, context: DecisionCon
     names = (command.container, command.link, text, place.owns, command.by)
     attached = ConsumerAttached(offset, context.now_us, place.queue, *names)
     ready = ConsumerReady(
-        command.key, offset, address=place.address, subscription=place.subscription, selector=selector
+        command.key,
+        offset,
+        address=place.address,
+        subscription=place.subscription,
+        selector=selector,
+        created=place.created,
     )
     return [*place.events, attached], [*place.effects, ready]
 
@@ -160,7 +169,7 @@ def _place(state: State, command: AttachConsumer, context: DecisionContext) -> S
     queue = state.queue_named(node.name)
     if queue is None:
         events = _queue(state, node.name, command, context)
-        return SubscriptionPlace(events[0].offset, events, [])
+        return SubscriptionPlace(events[0].offset, events, [], created=node.name)
     if queue.id in state.subscriptions:
         why = f"queue {queue.name!r} is that of a subscription: receive from its topic"
         raise Refused("amqp:not-allowed", why)

@@ -49,6 +49,8 @@ class SubscriptionPlace(NamedTuple):
     """The id of that node, 0 for none."""
     is_unfinished: bool = False
     """The end of the old link or subscription takes more than one decision, so the command must be decided again."""
+    created: str = ""
+    """The queue that the decision creates for an address, empty if it exists."""
 
 
 def subscribe(state: State, topic: str, command: AttachConsumer, context: DecisionContext) -> SubscriptionPlace:
@@ -64,6 +66,8 @@ def subscribe(state: State, topic: str, command: AttachConsumer, context: Decisi
     if found is not None:
         known = _authorized(state, found, command)
         is_same = replace(known, owner=wanted.owner) == wanted
+        if command.must_exist and not is_same:
+            raise Refused("amqp:not-found", f"subscription {wanted.name!r:.80} has another topic, selector or no-local")
         if wanted.is_shared:
             _check_unused(state, found, "another topic or selector", is_fine=is_same)
         else:
@@ -167,6 +171,8 @@ def _check_owner(user: str, context: DecisionContext) -> None:
 def _check_durable(wanted: Subscription, command: AttachConsumer, context: DecisionContext) -> None:
     """Raise Refused if the broker has no durable subscriptions, or if the user may not create one."""
     name = f"durable subscription {wanted.name!r:.80}"
+    if command.must_exist:
+        raise Refused("amqp:not-found", f"no {name}")
     if not context.config.durable_subscriptions:
         raise Refused("amqp:not-allowed", f"no {name}, and this broker creates none (durable_subscriptions)")
     if not command.may_create:

@@ -117,6 +117,7 @@ class Attaches:
                 terms.dynamic,
                 may_create,
                 by=owner_of(self._peer),
+                must_exist=terms.must_exist,
             )
         )
 
@@ -168,6 +169,7 @@ class Attaches:
                 owner_of(self._peer),
                 authorizer(self._peer, is_recalled=terms.is_recalled),
                 by=owner_of(self._peer),
+                must_exist=terms.must_exist,
             )
         )
 

@@ -4,6 +4,7 @@ Rule 1: one thread, and one function that waits: `step` writes pending output wi
         deadline, or a second file descriptor.
 Rule 2: the end of the connection, its session or a link is raised as one error by the next call; a command ends then.
 Rule 3: events that arrive during a wait for another event are returned by the next `step`.
+Rule 4: a broker that sends nothing, not even heartbeats, has broken the connection. It need not close it.
 """
 
 import os
@@ -18,7 +19,7 @@ from typing import Final, Self
 from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
 from ambermq.protocol.amqp10.events import ConnectionClosed, Event, LinkAttached, LinkDetached, Opened, SessionEnded
 from ambermq.protocol.amqp10.limits import ConnectionLimits
-from ambermq.protocol.amqp10.link.link import Link
+from ambermq.protocol.amqp10.link.link import CREATED, EXISTING, Link
 from ambermq.protocol.amqp10.link.receiver import Receiver
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import Error, Source, Target
@@ -32,14 +33,20 @@ from ambermq.tools.client.password_option import client_password
 from ambermq.tools.terminal.errors import ConnectionBroke, ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
-__all__ = ["TIMEOUT_SECONDS", "LinkClient"]
+__all__ = ["TIMEOUT_SECONDS", "LinkClient", "created_queue"]
 
 TIMEOUT_SECONDS: Final = 10.0
 """Timeout of a broker's answer to an open, an attach, a request or a close."""
 
 _BYTES_MAX: Final = (1 << 63) - 1
-_LIMITS: Final = ConnectionLimits(message_bytes_max=_BYTES_MAX, partial_bytes_max=_BYTES_MAX)
+_IDLE_TIMEOUT_MS: Final = 16_000
+"""A broker that lives sends a heartbeat in half of this, which is less than TIMEOUT_SECONDS."""
+_LIMITS: Final = ConnectionLimits(
+    message_bytes_max=_BYTES_MAX, partial_bytes_max=_BYTES_MAX, idle_timeout_ms=_IDLE_TIMEOUT_MS
+)
 """A client takes each message that its broker stores: the limits of messages are the broker's."""
+_PASSED_MAX: Final = 100_000
+"""The events before a wanted one: a broker that sends more does not answer."""
 
 _READ_BYTES: Final = 256 * 1024
 _BUFFERS_MAX: Final = 512
@@ -68,6 +75,10 @@ class LinkClient:
         self._output: deque[memoryview] = deque()
         self._pending: list[Event] = []
         self._link_count = 0
+        self._heard = time.monotonic()
+        """When the broker has sent something last."""
+        self._left_ms = _now_ms()
+        """When the last wait for the broker ended."""
         self._session = connection.begin()
 
     @classmethod
@@ -127,22 +138,32 @@ class LinkClient:
         if self.url.vhost and found != self.url.vhost:
             raise ToolError(f"no virtual host {self.url.vhost!r}", where=str(self.url), code=ExitCode.NOT_FOUND)
 
-    def attach_sender(self, address: str, *, settled: bool = False) -> Sender:
-        """Attach a sender to an address; `settled`: the broker answers no message."""
+    def attach_sender(self, address: str, *, settled: bool = False, must_exist: bool = False) -> Sender:
+        """Attach a sender to an address; `settled`: the broker answers no message.
+
+        With `must_exist` the broker creates no queue, and the error of an unknown address has the code NOT_FOUND.
+        """
         mode = SenderSettleMode.SETTLED if settled else SenderSettleMode.UNSETTLED
         link = self._session.attach_sender(
             self._link_name("send", address),
             source=Source(),
             target=Target(address=address),
             sender_settle_mode=mode,
+            desired_capabilities=_desired(must_exist=must_exist),
         )
         self._await_attached(link, address)
         return link
 
-    def attach_receiver(self, address: str, *, reply_name: str | None = None) -> Receiver:
-        """Attach a receiver without credit to an address; `reply_name` is the target address, for replies."""
+    def attach_receiver(self, address: str, *, reply_name: str | None = None, must_exist: bool = False) -> Receiver:
+        """Attach a receiver without credit to an address; `reply_name` is the target address, for replies.
+
+        `must_exist` as in `attach_sender`.
+        """
         link = self._session.attach_receiver(
-            self._link_name("receive", address), source=Source(address=address), target=Target(address=reply_name)
+            self._link_name("receive", address),
+            source=Source(address=address),
+            target=Target(address=reply_name),
+            desired_capabilities=_desired(must_exist=must_exist),
         )
         self._await_attached(link, address)
         return link
@@ -167,15 +188,17 @@ class LinkClient:
     ) -> Event:
         """Return the first wanted event; keep the others; raise ToolError if `what` does not come in time."""
         timeout_s = TIMEOUT_SECONDS if timeout_s is None else timeout_s
-        deadline = time.monotonic() + timeout_s
+        began = time.monotonic()
+        deadline = began + timeout_s
         passed: list[Event] = []
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline and len(passed) < _PASSED_MAX:
             events = self.step(deadline)
             for index, event in enumerate(events):
                 if is_wanted(event):
                     self._pending = passed + events[index + 1 :]
                     return event
                 passed.append(event)
+        self.check_heard(began)
         raise ToolError(
             f"the broker has not sent {what}",
             where=str(self.url),
@@ -183,6 +206,11 @@ class LinkClient:
             found="none",
             code=code,
         )
+
+    def check_heard(self, since: float) -> None:
+        """Raise ConnectionBroke if the broker has sent nothing since a time of time.monotonic()."""
+        if self._heard < since:
+            raise self._broke(f"the broker has sent nothing for {time.monotonic() - self._heard:.0f} s")
 
     def flush(self) -> None:
         """Return when all output is written; raise ConnectionBroke if the broker does not read it in time."""
@@ -227,6 +255,7 @@ class LinkClient:
 
     def _exchange(self, until: float | None, watch: int | None) -> None:
         """Write, wait once and read once."""
+        self._check_silence()
         due_ms = self.connection.poll(_now_ms())
         outputs = [self._socket] if self._write() else []
         deadlines = [one for one in (until, None if due_ms is None else due_ms / 1000) if one is not None]
@@ -235,6 +264,16 @@ class LinkClient:
         readable, _, _ = select.select(inputs, outputs, [], timeout)
         if self._socket in readable:
             self._read()
+        self._left_ms = _now_ms()
+
+    def _check_silence(self) -> None:
+        """Raise ConnectionBroke if the broker was silent for the idle timeout."""
+        connection, now_ms = self.connection, _now_ms()
+        # While this process did other work, the broker's bytes lay unread.
+        connection.extend_deadlines(now_ms - self._left_ms, now_ms)
+        timeout_ms = connection.limits.idle_timeout_ms
+        if timeout_ms and now_ms - connection.received_ms >= timeout_ms and not connection.is_ended:
+            raise self._broke(f"the broker has sent nothing for {timeout_ms / 1000:.0f} s")
 
     def _read(self) -> None:
         try:
@@ -244,6 +283,7 @@ class LinkClient:
         except OSError as error:
             raise self._broke(error.strerror or str(error)) from error
         if received:
+            self._heard = time.monotonic()
             self.connection.receive(received, _now_ms())
         else:
             self.connection.lost()
@@ -313,6 +353,16 @@ class LinkClient:
         return ConnectionBroke(
             "the connection broke", where=str(self.url), found=found, advice="check whether the broker runs"
         )
+
+
+def created_queue(link: Link) -> str:
+    """Return the queue that the broker created at the attach of a link, empty if it existed."""
+    properties = None if link.remote is None else link.remote.properties
+    return str((properties or {}).get(CREATED, ""))
+
+
+def _desired(*, must_exist: bool) -> tuple[Symbol, ...]:
+    return (EXISTING,) if must_exist else ()
 
 
 def _now_ms() -> int:

@@ -161,9 +161,11 @@ class Management:
         return status, body if isinstance(body, dict) else {}
 
     def _await_credit(self) -> None:
-        deadline = time.monotonic() + TIMEOUT_SECONDS
+        began = time.monotonic()
+        deadline = began + TIMEOUT_SECONDS
         while not self._requests.sendable:
             if time.monotonic() >= deadline:
+                self._client.check_heard(began)
                 raise ToolError(
                     "the broker gives no credit for a request", where=str(self._client.url), code=ExitCode.TIMEOUT
                 )

@@ -1,12 +1,15 @@
 """`ambermq receive`: print the messages of an address and settle each with one outcome."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import click
 
 from ambermq.tools.client.broker_option import broker_options, broker_url
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.client.near_queues import near_queues
 from ambermq.tools.client.queue_completion import complete_queue
 from ambermq.tools.messages.message_text import presented, printed_text
 from ambermq.tools.messages.subscriber import OUTCOMES, Subscriber
@@ -14,6 +17,7 @@ from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.number_range import NumberRange
 from ambermq.tools.terminal.output import output_option, print_json, print_line, print_words
+from ambermq.tools.terminal.progress_counter import ProgressCounter
 
 __all__ = ["receive"]
 
@@ -53,9 +57,10 @@ def receive(
 ) -> None:
     """Receive messages from ADDRESS and print them, one a line.
 
-    Bodies are printed as they are; on a terminal control characters are escaped. A message that cannot be decoded is
-    printed in hex, with the reason. Exits 3 if the timeout passes before
-    --count messages came, or with --all if none came.
+    The command creates no queue: it exits 6 if there is none at ADDRESS. A topic gets a subscription that
+    ends with the command. Bodies are printed as they are; on a terminal control characters are escaped. A message that
+    cannot be decoded is printed in hex, with the reason. Exits 3 if the timeout passes before --count messages came, or
+    with --all if none came.
     """
     if everything and (follow or count):
         raise click.UsageError("--all excludes --count and --follow")
@@ -65,13 +70,16 @@ def receive(
         count = 1
     target = BrokerUrl.parse(broker_url(url, data))
     with LinkClient.connect(target) as client:
-        subscriber = Subscriber(client, client.attach_receiver(address), outcome)
-        try:
+        with near_queues(client, address):
+            link = client.attach_receiver(address, must_exist=True)
+        subscriber = Subscriber(client, link, outcome)
+        with (
+            _released_at_interrupt(subscriber),
+            ProgressCounter("received", count, is_shown=not sys.stdout.isatty()) as progress,
+        ):
             for payload in subscriber.payloads(count=count, idle_seconds=None if follow else timeout):
                 _print(payload, as_json=ndjson or output == "json")
-        except KeyboardInterrupt:
-            if not follow:
-                raise
+                progress.show(subscriber.received)
         subscriber.finish()
     if not follow and subscriber.received < (count or 1):
         raise ToolError(
@@ -81,6 +89,18 @@ def receive(
             found=f"{subscriber.received}",
             code=ExitCode.TIMEOUT,
         )
+
+
+@contextmanager
+def _released_at_interrupt(subscriber: Subscriber) -> Iterator[None]:
+    """Release the messages that were not printed if Ctrl-C ends the block."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        # The interrupt may come in the middle of a read: what cannot be released returns when the connection ends.
+        with suppress(Exception):
+            subscriber.abandon()
+        raise
 
 
 def _print(payload: bytes | memoryview, *, as_json: bool) -> None:

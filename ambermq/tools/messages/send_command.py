@@ -1,38 +1,51 @@
 """`ambermq send`: send messages from the command line, a file or a pipe, and wait for their outcomes."""
 
 import base64
-import os
-import select
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Final
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import IO, Final
 
 import click
 
 from ambermq.protocol.amqp10.limits import UINT_MAX
+from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.tools.client.broker_option import broker_options, broker_url
 from ambermq.tools.client.broker_url import BrokerUrl
-from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.client.link_client import LinkClient, created_queue
+from ambermq.tools.client.near_queues import near_queues
 from ambermq.tools.client.queue_completion import complete_queue
+from ambermq.tools.messages.message_input import (
+    MEMORY_BYTES_MAX,
+    STANDARD_INPUT,
+    body_file,
+    input_lines,
+    message_with_body,
+)
 from ambermq.tools.messages.message_text import MessageDraft, draft_bytes, read_draft, with_properties
 from ambermq.tools.messages.publisher import Publisher
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.number_range import NumberRange
-from ambermq.tools.terminal.output import output_option, print_json, print_line
+from ambermq.tools.terminal.output import output_option, print_json, print_line, printable
+from ambermq.tools.terminal.progress_counter import ProgressCounter
 
 __all__ = ["send"]
 
-_READ_BYTES: Final = 64 * 1024
-_STANDARD_INPUT: Final = "-"
+_TOPICS: Final = "/topics/"
+_NO_SUBSCRIBER: Final = (
+    "no subscription takes what is sent to this topic: subscribe first, for example with `ambermq receive`; "
+    "`ambermq route {}` shows what was compared"
+)
 _UNROUTABLE: Final = (
     "no queue takes what is sent to this address: a topic needs a subscription, a muxer an attachment that matches; "
     "`ambermq route {}` shows what was compared"
 )
 """The advice for the outcome released, which has no room for a reason."""
+
+Encode = Callable[[MessageDraft, int], Buffer]
+"""The encoder of a draft, which has a number."""
 
 
 @click.command(
@@ -54,6 +67,8 @@ _UNROUTABLE: Final = (
 @click.option(
     "--ndjson", is_flag=True, help="Read one message a line from --file (default `-`), as `receive` prints them."
 )
+@click.option("--lines", is_flag=True, help="Send each line of --file (default `-`) as a message of its own.")
+@click.option("--no-create", is_flag=True, help="Exit 6 if there is no queue at ADDRESS, instead of creating it.")
 @click.option("--property", "pairs", multiple=True, metavar="K=V", help="Application property; may be repeated.")
 @click.option("--id", "message_id", help="Message-id; with --count they are ID-1, ID-2 and so on.")
 @click.option("--durable/--no-durable", default=True, show_default=True, help="Send durable messages.")
@@ -79,6 +94,8 @@ def send(
     size: int | None,
     path: str | None,
     ndjson: bool,
+    lines: bool,
+    no_create: bool,
     pairs: tuple[str, ...],
     message_id: str | None,
     durable: bool,
@@ -89,28 +106,73 @@ def send(
 ) -> None:
     """Send messages to ADDRESS and wait until they are accepted.
 
-    The body is BODY, --size, --file, or one message a line with --ndjson. Exits 1 if a message was not accepted. If the
-    command ends early it prints how many were accepted. While the broker holds the command back it prints the reason;
-    after --timeout it exits 3.
+    The body is BODY, --size, --file, or one message a line with --lines or --ndjson. Exits 1 if a message was not
+    accepted. If the command ends early it prints how many were accepted. While the broker holds the command back it
+    prints the reason; after --timeout it exits 3. The broker creates a queue at an unknown ADDRESS if it may; the
+    command says so on standard error.
     """
     target = BrokerUrl.parse(broker_url(url, data))
     properties = _properties(pairs)
-    if ndjson:
+    if ndjson and lines:
+        raise click.UsageError("give --lines or --ndjson, not both")
+    if ndjson or lines:
         if body is not None or size is not None or message_id is not None or count != 1:
-            raise click.UsageError("--ndjson excludes BODY, --size, --id and --count: its lines have them")
-        path = path or _STANDARD_INPUT
+            option = "--ndjson" if ndjson else "--lines"
+            raise click.UsageError(f"{option} excludes BODY, --size, --id and --count: its lines are the messages")
+        path = path or STANDARD_INPUT
     elif [body, size, path].count(None) != 2:
-        raise click.UsageError("give one of BODY, --size, --file and --ndjson")
-    with LinkClient.connect(target) as client:
-        publisher = Publisher(client, client.attach_sender(address), on_wait=_print_reason, timeout_s=timeout)
-        if ndjson and path:
-            drafts = _read_drafts(path, publisher.wait_readable)
+        raise click.UsageError("give one of BODY, --size, --file, --lines and --ndjson")
+    with ExitStack() as stack:
+        # A file that does not exist, or a message that is too large, fails before a queue is created.
+        file = None if path is None or ndjson or lines else stack.enter_context(body_file(path))
+        client = stack.enter_context(LinkClient.connect(target))
+        with near_queues(client, address):
+            link = client.attach_sender(address, must_exist=no_create)
+        if created := created_queue(link):
+            click.echo(f"created queue {printable(created)!r}", err=True)
+        publisher = Publisher(client, link, on_wait=_print_reason, timeout_s=timeout)
+        encode = partial(_encoded, durable=durable, keep_header=keep_header)
+        if path is not None and file is None:
+            drafts = _of_lines(path, publisher.wait_readable, is_json=ndjson)
         else:
-            drafts = _copies(_content(body, size, path), count, message_id)
+            content, body_of = _content(body, size, file)
+            drafts = _copies(count, message_id, content)
+            bytes_max = 0 if link.remote is None else link.remote.max_message_size or 0
+            encode = partial(encode, body=body_of, bytes_max=bytes_max)
+        whole = count if path is None or file is not None else None
         began = time.monotonic()
-        with _accepted_count_in_errors(publisher, address):
-            _publish(publisher, drafts, properties, durable=durable, keep_header=keep_header, rate=rate)
+        with _accepted_count_in_errors(publisher, address), ProgressCounter("sent", whole) as progress:
+            _publish(publisher, drafts, properties, encode, progress, rate=rate)
         _report(publisher, address, time.monotonic() - began, output)
+
+
+def _content(body: str | None, size: int | None, file: IO[bytes] | None) -> tuple[bytes, IO[bytes] | None]:
+    """Return a body; for one that is too large for memory an empty one and its file."""
+    if body is not None:
+        # Python decodes invalid UTF-8 as surrogates; this restores the bytes of the command line.
+        return body.encode(errors="surrogateescape"), None
+    if size is not None:
+        return b"x" * size, None
+    assert file is not None
+    if not file.seekable():
+        return file.read(), None
+    file.seek(0)
+    content = file.read(MEMORY_BYTES_MAX + 1)
+    return (content, None) if len(content) <= MEMORY_BYTES_MAX else (b"", file)
+
+
+def _encoded(
+    draft: MessageDraft,
+    number: int,
+    *,
+    durable: bool,
+    keep_header: bool,
+    body: IO[bytes] | None = None,
+    bytes_max: int = 0,
+) -> Buffer:
+    """Return the encoded message of a draft, with the content of a file if there is one."""
+    start = draft_bytes(draft, durable=durable, keep_header=keep_header, where=f"message {number + 1}")
+    return start if body is None else message_with_body(start, body, bytes_max=bytes_max)
 
 
 def _print_reason(reason: str) -> None:
@@ -122,9 +184,9 @@ def _publish(
     publisher: Publisher,
     drafts: Iterator[MessageDraft],
     properties: dict[str, str],
+    encode: Encode,
+    progress: ProgressCounter,
     *,
-    durable: bool,
-    keep_header: bool,
     rate: float | None,
 ) -> None:
     began = time.monotonic()
@@ -133,8 +195,8 @@ def _publish(
             draft.properties = with_properties(draft.properties, properties)
         if rate:
             publisher.wait_until(began + number / rate)
-        payload = draft_bytes(draft, durable=durable, keep_header=keep_header, where=f"message {number + 1}")
-        publisher.offer(payload, number)
+        publisher.offer(encode(draft, number), number)
+        progress.show(publisher.sent)
     publisher.finish()
 
 
@@ -150,7 +212,8 @@ def _accepted_count_in_errors(publisher: Publisher, address: str) -> Iterator[No
     except KeyboardInterrupt as error:
         if not publisher.sent:
             raise
-        raise ToolError("interrupted", where=address, advice=_accepted_before(publisher)) from error
+        advice = _accepted_before(publisher)
+        raise ToolError("interrupted", where=address, advice=advice, code=ExitCode.INTERRUPTED) from error
     except ToolError as error:
         if not publisher.sent:
             raise
@@ -176,8 +239,12 @@ def _report(publisher: Publisher, address: str, seconds: float, output: str) -> 
             where=address,
             expected=f"{sent} accepted",
             found=f"{others}{f' ({publisher.refusal})' if publisher.refusal else ''}",
-            advice=_UNROUTABLE.format(address) if publisher.outcomes["released"] else "",
+            advice=_why_released(address) if publisher.outcomes["released"] else "",
         )
+
+
+def _why_released(address: str) -> str:
+    return (_NO_SUBSCRIBER if address.startswith(_TOPICS) else _UNROUTABLE).format(address)
 
 
 def _properties(pairs: tuple[str, ...]) -> dict[str, str]:
@@ -190,19 +257,9 @@ def _properties(pairs: tuple[str, ...]) -> dict[str, str]:
     return properties
 
 
-def _content(body: str | None, size: int | None, path: str | None) -> bytes:
-    if body is not None:
-        # Python decodes invalid UTF-8 as surrogates; this restores the bytes of the command line.
-        return body.encode(errors="surrogateescape")
-    if size is not None:
-        return b"x" * size
-    assert path is not None
-    return sys.stdin.buffer.read() if path == _STANDARD_INPUT else Path(path).read_bytes()
-
-
-def _copies(content: bytes, count: int, message_id: str | None) -> Iterator[MessageDraft]:
+def _copies(count: int, message_id: str | None, body: bytes) -> Iterator[MessageDraft]:
     """Yield equal messages with different ids."""
-    text, encoded = _as_draft_body(content)
+    text, encoded = _as_draft_body(body)
     for number in range(1, count + 1):
         numbered = message_id if message_id is None or count == 1 else f"{message_id}-{number}"
         yield MessageDraft(id=numbered, text=text, base64=encoded)
@@ -215,32 +272,11 @@ def _as_draft_body(content: bytes) -> tuple[str | None, str | None]:
         return None, base64.b64encode(content).decode()
 
 
-def _read_drafts(path: str, wait_readable: Callable[[int], None]) -> Iterator[MessageDraft]:
-    """Yield one message for each line; the wait for a pipe sends heartbeats."""
-    descriptor = 0 if path == _STANDARD_INPUT else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    name = "standard input" if path == _STANDARD_INPUT else path
-    try:
-        for number, line in enumerate(_lines(descriptor, wait_readable), start=1):
-            if line.strip():
-                yield read_draft(line, f"{name}, line {number}")
-    finally:
-        if path != _STANDARD_INPUT:
-            os.close(descriptor)
-
-
-def _lines(descriptor: int, wait_readable: Callable[[int], None]) -> Iterator[bytes]:
-    # A line may be as large as a message, so its pieces are joined once.
-    pieces: list[bytes] = []
-    while True:
-        wait_readable(descriptor)
-        if not select.select([descriptor], [], [], 0)[0]:
-            continue
-        chunk = os.read(descriptor, _READ_BYTES)
-        first, *lines = chunk.split(b"\n")
-        pieces.append(first)
-        if lines or not chunk:
-            yield b"".join(pieces)
-            pieces = lines[-1:]
-            yield from lines[:-1]
-        if not chunk:
-            return
+def _of_lines(path: str, wait_readable: Callable[[int], None], *, is_json: bool) -> Iterator[MessageDraft]:
+    """Yield one message for each line: the line itself, or the message that it is in JSON."""
+    for where, line in input_lines(path, wait_readable):
+        if not is_json:
+            text, encoded = _as_draft_body(line)
+            yield MessageDraft(text=text, base64=encoded)
+        elif line.strip():
+            yield read_draft(line, where)

@@ -45,6 +45,8 @@ class Subscriber:
         self._late: list[int] = []
         self._arrived: deque[_Delivery] = deque()
         self._is_drained = False
+        self._current: _Delivery | None = None
+        """The message that was returned last, until it is settled."""
 
     def payloads(self, *, count: int | None = None, idle_seconds: float | None = None) -> Iterator[bytes | memoryview]:
         """Yield messages until there were `count`, or none came for `idle_seconds`; None is no limit.
@@ -56,8 +58,10 @@ class Subscriber:
             if delivery is None:
                 return
             self.received += 1
+            self._current = delivery
             yield delivery.payload
             self._settle(delivery)
+            self._current = None
 
     def finish(self) -> None:
         """Settle the messages that return to the queue, and write all output."""
@@ -65,6 +69,17 @@ class Subscriber:
             self._link.settle(delivery_id, 1, self._state)
         self._late.clear()
         self._client.flush()
+
+    def abandon(self) -> None:
+        """Release what has come and was not returned, so that other receivers get it at once; raise ToolError."""
+        self._drain()
+        for delivery in self._arrived:
+            if not delivery.is_settled:
+                self._link.settle(delivery.delivery_id, 1, Released())
+        self._arrived.clear()
+        if self._current is not None and not self._current.is_settled:
+            self._link.settle(self._current.delivery_id, 1, Released())
+        self.finish()
 
     def _next(self, count: int | None, idle_seconds: float | None) -> _Delivery | None:
         deadline = None if idle_seconds is None else time.monotonic() + idle_seconds
@@ -85,8 +100,12 @@ class Subscriber:
         """Drain the credit: receive the messages in flight and end the credit."""
         self._is_drained = False
         self._link.grant(self._link.credit, drain=True)
-        deadline = time.monotonic() + TIMEOUT_SECONDS
-        while self._link.credit and not self._is_drained and time.monotonic() < deadline:
+        began = time.monotonic()
+        deadline = began + TIMEOUT_SECONDS
+        while self._link.credit and not self._is_drained:
+            if time.monotonic() >= deadline:
+                self._client.check_heard(began)
+                return
             self._take(self._client.step(deadline))
 
     def _take(self, events: list[Event]) -> None:

@@ -4,8 +4,11 @@ Rule 1. A thread reads the broker, so that keys are answered meanwhile. It is a 
         does not hold the end of the command.
 Rule 2. A broker that is away is a line at the top; the last reading stays below it. Any other error ends the screen.
 Rule 3. The table keeps its position when it is drawn anew.
+Rule 4. Ctrl-C is a key on a terminal in raw mode, and SIGINT is a signal: both end the screen with KeyboardInterrupt.
 """
 
+import asyncio
+import signal
 import threading
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, final
@@ -34,7 +37,7 @@ class TopScreen(App[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit"),
-        Binding("ctrl+c", "quit", "Quit", show=False, priority=True),
+        Binding("ctrl+c", "interrupt", "Quit", show=False, priority=True),
         Binding("s", "sort", "Sort"),
     ]
     CSS = """
@@ -57,6 +60,8 @@ class TopScreen(App[None]):
         self._is_over = threading.Event()
         self.failure: Exception | None = None
         """The error that ended the screen."""
+        self.is_interrupted = False
+        """Whether Ctrl-C or SIGINT ended it."""
 
     def compose(self) -> ComposeResult:
         """Return the widgets."""
@@ -68,12 +73,18 @@ class TopScreen(App[None]):
 
     def on_mount(self) -> None:
         """Begin to read."""
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self.action_interrupt)
         self.query_one(DataTable).add_columns(*QUEUE_COLUMNS)
         threading.Thread(target=self._run, name="top", daemon=True).start()
 
     def on_unmount(self) -> None:
         """End the thread after its present reading."""
         self._is_over.set()
+
+    def action_interrupt(self) -> None:
+        """End the screen as an interrupt ends a command."""
+        self.is_interrupted = True
+        self.exit()
 
     def action_sort(self) -> None:
         """Sort by the next column."""
@@ -129,8 +140,13 @@ def _text(value: Any) -> str:
 
 
 def run_screen(read: Read, interval: float, count: int, sort: str) -> None:
-    """Show the screen until a key ends it; raise the error of a reading that failed."""
+    """Show the screen until a key ends it.
+
+    Raises the error of a reading that failed, and KeyboardInterrupt for Ctrl-C.
+    """
     screen = TopScreen(read, interval, count, sort)
     screen.run()
     if screen.failure is not None:
         raise screen.failure
+    if screen.is_interrupted:
+        raise KeyboardInterrupt

@@ -12,6 +12,7 @@ from ambermq.engine.model.state import State
 from ambermq.protocol.management.queues import queue_attributes
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.near_names import near_advice
 
 __all__ = ["no_such_queue", "queue_of", "queue_row", "queue_rows"]
 
@@ -33,10 +34,11 @@ def queue_of(state: State, name: str) -> Queue:
     """Return a queue by its name or address; raise ToolError if the state has none."""
     queue = state.queue_named(queue_name(name, name_bytes_max=sys.maxsize))
     if queue is None:
-        raise no_such_queue(name, f"at {iso_time(state.time_us)}")
+        near = near_advice(name, [one for one in state.queue_names if not one.startswith("$")])
+        raise no_such_queue(name, f"at {iso_time(state.time_us)}", near)
     return queue
 
 
-def no_such_queue(name: str, when: str) -> ToolError:
+def no_such_queue(name: str, when: str, advice: str = "") -> ToolError:
     """Return the error for a name that no queue had."""
-    return ToolError(f"no such queue {when}", where=name, code=ExitCode.NOT_FOUND)
+    return ToolError(f"no such queue {when}", where=name, advice=advice, code=ExitCode.NOT_FOUND)

@@ -171,6 +171,8 @@ def translating(run: Callable[[], _Result]) -> _Result:
     """Return the result of `run`; raise its exceptions as errors that click prints."""
     try:
         return run()
+    except KeyboardInterrupt as error:
+        raise ToolError("interrupted", code=ExitCode.INTERRUPTED) from error
     except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
         raise
     except Exception as error:  # the outermost edge: no caller above handles it better

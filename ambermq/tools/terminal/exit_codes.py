@@ -30,6 +30,8 @@ class ExitCode(IntEnum):
     """The broker does not accept the user name or the password."""
     NOT_ALLOWED = 10
     """No rule of the broker allows it; `ambermq acl test` explains."""
+    INTERRUPTED = 130
+    """Ctrl-C or SIGINT ended the command."""
     LOG_FAILED = 74
     """The broker could not write or sync its log. Check the disk before a restart."""
 
@@ -51,5 +53,6 @@ _MEANINGS = {
     ExitCode.DIFFERENT: "the compared things differ",
     ExitCode.NOT_AUTHENTICATED: "not authenticated: the user name or the password is wrong",
     ExitCode.NOT_ALLOWED: "not allowed by the rules of the broker",
+    ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
     ExitCode.LOG_FAILED: "the log could not be written or synced: check the disk before a restart",
 }

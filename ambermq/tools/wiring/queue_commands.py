@@ -14,6 +14,7 @@ from ambermq.tools.client.broker_option import broker_options, broker_url
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import QueueManagement
+from ambermq.tools.client.near_queues import near_queues
 from ambermq.tools.client.queue_completion import complete_queue
 from ambermq.tools.past.low_priority import ReadingGroup, lower_priority
 from ambermq.tools.past.moment_option import at_option
@@ -67,7 +68,7 @@ def show(name: str, at: str | None, url: str | None, data: str | None, output: s
     if at is not None:
         print_values(_rows_at(at, url, data, name)[0], output)
         return
-    with _management(url, data) as management:
+    with _management(url, data, name) as management:
         print_values(management.read(name), output)
 
 
@@ -107,7 +108,7 @@ def update(name: str, messages_max: int, url: str | None, data: str | None, outp
     Messages on the queue stay. A queue above its maximum refuses messages until it holds fewer. The command prints
     "unchanged" if the queue has this maximum. Exits 6 if there is no such queue.
     """
-    with _management(url, data) as management:
+    with _management(url, data, name) as management:
         values = management.update(name, messages_max=messages_max)
     print_done(f"{'updated' if values['updated'] else 'unchanged'} {name}", values, output)
 
@@ -123,7 +124,7 @@ def delete(name: str, if_unused: bool, if_empty: bool, url: str | None, data: st
 
     Exits 6 if there is no such queue.
     """
-    with _management(url, data) as management:
+    with _management(url, data, name) as management:
         management.delete(name, if_unused=if_unused, if_empty=if_empty)
     print_done(f"deleted {name}", {"name": name, "deleted": True}, output)
 
@@ -137,7 +138,7 @@ def purge(name: str, url: str | None, data: str | None, output: str) -> None:
 
     Messages that a consumer has acquired stay.
     """
-    with _management(url, data) as management:
+    with _management(url, data, name) as management:
         count = management.purge(name)
     print_done(f"purged {count:,} messages from {name}", {"name": name, "messages": count}, output)
 
@@ -154,6 +155,7 @@ def _rows_at(at: str, url: str | None, data: str | None, name: str | None = None
 
 
 @contextmanager
-def _management(url: str | None, data: str | None) -> Iterator[QueueManagement]:
-    with LinkClient.connect(BrokerUrl.parse(broker_url(url, data))) as client:
+def _management(url: str | None, data: str | None, name: str = "") -> Iterator[QueueManagement]:
+    """Yield the management of queues; an error about the queue NAME has the nearest names."""
+    with LinkClient.connect(BrokerUrl.parse(broker_url(url, data))) as client, near_queues(client, name):
         yield QueueManagement(client)

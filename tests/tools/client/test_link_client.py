@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ambermq.protocol.auth.sasl.client_credentials import ClientCredentials
 from ambermq.tools.broker.child_broker import ChildBroker
 from ambermq.tools.client import link_client
 from ambermq.tools.client.broker_url import BrokerUrl
@@ -54,7 +55,7 @@ def test_a_silent_peer_cannot_be_connected_to(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(link_client, "TIMEOUT_SECONDS", 0.2)
     heard = threading.Event()
     with peer(lambda _: heard.wait(10)) as url:
-        with pytest.raises(ToolError, match="has not sent its open") as caught:
+        with pytest.raises(ToolError, match="the broker has sent nothing") as caught:
             LinkClient.connect(url)
         heard.set()
     assert caught.value.exit_code == ExitCode.CANNOT_CONNECT
@@ -87,3 +88,20 @@ def test_a_broker_that_ends_breaks_what_waits_for_it(tmp_path: Path, end: Callab
             next(subscriber.payloads())
         stopper.join()
     assert caught.value.exit_code == ExitCode.CANNOT_CONNECT
+
+
+@pytest.mark.parametrize(("url", "count"), [("amqps://far:1", 2), ("amqp://far:1", 1), ("amqp://127.0.0.1:1", 2)])
+def test_a_password_is_sent_as_it_is_only_where_no_other_machine_reads_it(
+    monkeypatch: pytest.MonkeyPatch, url: str, count: int
+) -> None:
+    """A refused login is tried again with PLAIN over TLS and on this machine."""
+    asked: list[bool] = []
+
+    def connect(_url: BrokerUrl, _limits: object, credentials: ClientCredentials) -> LinkClient:
+        asked.append(credentials.is_plain)
+        raise link_client._NotAuthenticatedError("refused")
+
+    monkeypatch.setattr(LinkClient, "_connect", connect)
+    with pytest.raises(ToolError, match="refused"):
+        LinkClient.connect(BrokerUrl.parse(url.replace("://", "://alice:secret@")))
+    assert asked == [False, True][:count]

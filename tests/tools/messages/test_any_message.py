@@ -125,7 +125,7 @@ def test_ndjson_is_faithful(run: Run, on_broker: Run, broker: ChildBroker, tmp_p
     assert (printed.exit_code, printed.stderr) == (ExitCode.OK, "")
     path.write_text(printed.stdout)
     sent = on_broker("send", f"{address}-2", "--ndjson", "--file", path)
-    assert (sent.exit_code, sent.stderr) == (ExitCode.OK, "")
+    assert (sent.exit_code, sent.stderr) == (ExitCode.OK, f"created queue '{address}-2'\n")
     again = taken(broker, f"{address}-2", len(payloads))
     for before, after in zip(RICH, again, strict=False):
         assert decode_message(after) == decode_message(before.encode())

@@ -23,7 +23,7 @@ def received(on_broker: Run, address: str) -> list[dict[str, object]]:
 def test_a_message_sent_is_received(on_broker: Run) -> None:
     """The body comes out as it went in; both end well."""
     sent = on_broker("send", "plain", "hello world")
-    assert (sent.exit_code, sent.stderr) == (ExitCode.OK, "")
+    assert (sent.exit_code, sent.stderr) == (ExitCode.OK, "created queue 'plain'\n")
     assert sent.stdout.startswith("accepted 1 of 1 in ")
     taken = on_broker("receive", "plain")
     assert (taken.exit_code, taken.stdout) == (ExitCode.OK, "hello world\n")
@@ -85,6 +85,7 @@ def test_a_line_that_is_no_message_tells_what_was_accepted_before(on_broker: Run
 
 def test_an_interrupted_send_tells_what_was_accepted(on_broker: Run, broker: ChildBroker) -> None:
     """The accepted messages are on the queue after an interrupt of the command."""
+    on_broker("queue", "declare", "cut")
     command = [
         sys.executable,
         "-m",
@@ -103,7 +104,7 @@ def test_an_interrupted_send_tells_what_was_accepted(on_broker: Run, broker: Chi
         assert on_broker("receive", "cut", "--timeout", "60").exit_code == ExitCode.OK
         sending.send_signal(signal.SIGINT)
         _, said = sending.communicate(timeout=30)
-    assert sending.returncode == ExitCode.FAILED
+    assert sending.returncode == ExitCode.INTERRUPTED
     assert re.fullmatch(r"error: cut: interrupted; before that \d+ of (\d+) sent messages were accepted\n", said)
 
 
@@ -150,6 +151,7 @@ def test_lines_of_json_are_messages_both_ways(on_broker: Run, tmp_path: Path) ->
 
 def test_a_pipe_is_sent_line_by_line(on_broker: Run, broker: ChildBroker) -> None:
     """A line is sent when it came, not when the pipe ends."""
+    on_broker("queue", "declare", "pipe")
     command = [sys.executable, "-m", "ambermq", "send", "pipe", "--ndjson", "--url", broker.url]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
@@ -192,7 +194,8 @@ def test_fewer_than_asked_for_is_a_timeout(on_broker: Run) -> None:
 
 
 def test_following_goes_on_until_interrupted(on_broker: Run, broker: ChildBroker) -> None:
-    """--follow waits for the next message whatever the timeout; an interrupt is its good end."""
+    """--follow waits for the next message whatever the timeout; an interrupt ends it."""
+    on_broker("queue", "declare", "followed")
     command = [
         sys.executable,
         "-m",
@@ -211,7 +214,7 @@ def test_following_goes_on_until_interrupted(on_broker: Run, broker: ChildBroker
             on_broker("send", "followed", body)
             assert process.stdout.readline() == f"{body}\n".encode()
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == ExitCode.OK
+        assert process.wait(60) == ExitCode.INTERRUPTED
     assert received(on_broker, "followed") == []
 
 
@@ -243,10 +246,11 @@ def test_wrong_command_lines_are_told_before_anything_is_done(run: Run) -> None:
     """Exit code 2 without a broker in sight."""
     url = ("--url", "amqp://127.0.0.1:1")
     for arguments, message in (
-        (("send", "a"), "one of BODY, --size, --file and --ndjson"),
-        (("send", "a", "b", "--size", 1), "one of BODY, --size, --file and --ndjson"),
+        (("send", "a"), "one of BODY, --size, --file, --lines and --ndjson"),
+        (("send", "a", "b", "--size", 1), "one of BODY, --size, --file, --lines and --ndjson"),
         (("send", "a", "b", "--ndjson"), "--ndjson excludes BODY, --size, --id and --count"),
         (("send", "a", "b", "--property", "x"), "--property 'x': expected NAME=VALUE"),
+        (("send", "a", "--lines", "--ndjson"), "give --lines or --ndjson, not both"),
         (("receive", "a", "--all", "--count", 2), "--all excludes --count and --follow"),
         (("receive", "a", "--follow", "--outcome", "released"), "forever"),
     ):
@@ -264,6 +268,7 @@ def test_a_file_that_is_missing_or_wrong_is_named(on_broker: Run, tmp_path: Path
     )
     path = tmp_path / "lines"
     path.write_text('{"text": "ok"}\nnonsense\n')
+    on_broker("queue", "declare", "files")
     wrong = on_broker("send", "files", "--ndjson", "--file", path)
     assert wrong.exit_code == ExitCode.USAGE
     assert wrong.stderr.startswith(f"error: {path}, line 2: the line is not a message in JSON")
@@ -273,5 +278,5 @@ def test_a_topic_without_subscriptions_is_named_as_the_reason(on_broker: Run) ->
     """The outcome released has no reason of its own."""
     done = on_broker("send", "/topics/news.eu", "hello")
     assert done.exit_code == 1
-    assert "found 1 released; no queue takes what is sent to this address: a topic needs a subscription" in done.stderr
+    assert "found 1 released; no subscription takes what is sent to this topic: subscribe first" in done.stderr
     assert "`ambermq route /topics/news.eu` shows what was compared" in done.stderr

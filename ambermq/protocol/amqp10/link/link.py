@@ -30,10 +30,14 @@ from ambermq.protocol.amqp10.spec import AmqpCondition, Role
 from ambermq.protocol.amqp10.state_tables import LINK_TABLE, LinkInput, LinkState
 from ambermq.protocol.amqp10.types.values import Symbol
 
-__all__ = ["BLOCKED", "Link"]
+__all__ = ["BLOCKED", "CREATED", "EXISTING", "Link"]
 
 BLOCKED: Final = Symbol("ambermq:blocked")
 """The property of a link's flow that says why its sender is held back: a symbol, and null when that is over."""
+CREATED: Final = Symbol("ambermq:created")
+"""The property of an attach answer that names the queue which the attach has created."""
+EXISTING: Final = Symbol("ambermq:existing")
+"""The capability by which an attach wants only what exists; the answer to it offers the capability."""
 
 
 class Link:

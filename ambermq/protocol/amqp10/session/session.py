@@ -10,6 +10,7 @@ Rule 4. A call on an ended session has no effect; it holds no deliveries.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ambermq.protocol.amqp10.errors import FramingError, LocalError, SessionFault
@@ -142,19 +143,23 @@ class Session:
     def attach_sender(
         self, name: str, source: Source | None, target: Target | Coordinator | None, *, initial_delivery_count: int = 0,
         sender_settle_mode: int = 2, receiver_settle_mode: int = 0, properties: dict[Any, Any] | None = None,
+        desired_capabilities: Sequence[str] = (),
     ) -> Sender:  # fmt: skip
         """Attach a link on which we send; LinkAttached reports the answer. Raises LocalError if no handle is free."""
         link = Sender(self, name, self._links.free_handle(), initial_delivery_count)
-        self._attach(link, source, target, sender_settle_mode, receiver_settle_mode, properties)
+        modes = sender_settle_mode, receiver_settle_mode
+        self._attach(link, source, target, modes, properties, desired_capabilities)
         return link
 
     def attach_receiver(
         self, name: str, source: Source | None, target: Target | None, *,
         sender_settle_mode: int = 2, receiver_settle_mode: int = 0, properties: dict[Any, Any] | None = None,
+        desired_capabilities: Sequence[str] = (),
     ) -> Receiver:  # fmt: skip
         """Attach a link on which we receive; see attach_sender. Credit may be granted at once."""
         link = Receiver(self, name, self._links.free_handle())
-        self._attach(link, source, target, sender_settle_mode, receiver_settle_mode, properties)
+        modes = sender_settle_mode, receiver_settle_mode
+        self._attach(link, source, target, modes, properties, desired_capabilities)
         return link
 
     def settle(self, first_id: int, count: int, state: DeliveryState | None) -> None:
@@ -375,13 +380,13 @@ class Session:
 
     def _attach(
         self, link: Link, source: Source | None, target: Target | Coordinator | None,
-        sender_settle_mode: int, receiver_settle_mode: int, properties: dict[Any, Any] | None,
+        modes: tuple[int, int], properties: dict[Any, Any] | None, desired_capabilities: Sequence[str],
     ) -> None:  # fmt: skip
         if self.state not in (SessionState.MAPPED, SessionState.BEGIN_SENT):
             raise LocalError(f"attach in session state {self.state.name}")
         self._links.add(link)
-        link.sender_settle_mode, link.receiver_settle_mode = sender_settle_mode, receiver_settle_mode
-        link.send_attach(source, target, properties=properties)
+        link.sender_settle_mode, link.receiver_settle_mode = modes
+        link.send_attach(source, target, properties=properties, desired_capabilities=desired_capabilities)
 
     @property
     def _room(self) -> int:

@@ -6,6 +6,8 @@ Rule 3. A target without an address is the anonymous terminus: each message name
         only the capabilities that the broker honours.
 Rule 4. A source at a topic is a subscription with the name of the link. It is durable if the source is durable and
         never expires. A link without a source requests the durable subscription of its name; the answer describes it.
+Rule 5. An attach that desires `ambermq:existing` creates nothing that outlives its link. The answer offers the
+        capability, and names the queue that any other attach has created.
 """
 
 import re
@@ -22,6 +24,7 @@ from ambermq.engine.model.publish_options import Unroutable
 from ambermq.engine.model.subscription import DEFAULT_SUBSCRIPTION_REQUEST, Subscription, SubscriptionRequest
 from ambermq.engine.selectors.selector import parse_selector
 from ambermq.protocol.amqp10.errors import LinkFault
+from ambermq.protocol.amqp10.link.link import CREATED, EXISTING
 from ambermq.protocol.amqp10.performatives.classes import Attach, Coordinator, DeliveryState, Rejected, Source, Target
 from ambermq.protocol.amqp10.spec import SenderSettleMode, StdDistMode, TerminusDurability, TerminusExpiryPolicy
 from ambermq.protocol.amqp10.types.values import Described, Map, Symbol, ULong
@@ -37,7 +40,16 @@ from ambermq.protocol.gateway.links.source_filters import (
     read_selection,
 )
 
-__all__ = ["LOG_ADDRESS", "ConsumingTerms", "ProducingTerms", "Refusal", "consuming_terms", "producing_terms"]
+__all__ = [
+    "LOG_ADDRESS",
+    "ConsumingTerms",
+    "ProducingTerms",
+    "Refusal",
+    "consuming_terms",
+    "offered_by",
+    "producing_terms",
+    "properties_of",
+]
 
 _UNROUTABLE: Final = {"REJECT_UNROUTABLE": Unroutable.REJECT, "DISCARD_UNROUTABLE": Unroutable.DISCARD}
 _IMMEDIATE: Final = "IMMEDIATE"
@@ -78,6 +90,8 @@ class ProducingTerms:
     is_immediate: bool = False
     dynamic: Dynamic | None = None
     """The node to create for it, instead of an address."""
+    must_exist: bool = False
+    """Whether it creates no queue at its address."""
 
     @property
     def is_anonymous(self) -> bool:
@@ -115,6 +129,8 @@ class ConsumingTerms:
     """The node to create for it, instead of an address."""
     is_recalled: bool = False
     """Whether it requests the durable subscription of its name, whatever its source is."""
+    must_exist: bool = False
+    """Whether it creates neither a queue nor a durable subscription."""
 
     def source_of(self, ready: ConsumerReady) -> Source:
         """Return the actual source."""
@@ -139,7 +155,9 @@ def producing_terms(attach: Attach) -> ProducingTerms:
         applied.expiry_policy = _expiry_policy(target)
     is_immediate = _IMMEDIATE in target.capabilities
     source = with_outcomes(attach.source or Source())
-    return ProducingTerms(address, source, applied, _unroutable(target.capabilities), is_immediate, dynamic)
+    must_exist = _must_exist(attach, dynamic) and bool(address)
+    unroutable = _unroutable(target.capabilities)
+    return ProducingTerms(address, source, applied, unroutable, is_immediate, dynamic, must_exist)
 
 
 def consuming_terms(attach: Attach, *, is_nameless: bool = False, config: EngineConfig = _DEFAULTS) -> ConsumingTerms:
@@ -228,7 +246,26 @@ def _subscription_terms(
 def _terms(attach: Attach, address: str, source: Source, **fields: Any) -> ConsumingTerms:
     target = attach.target if isinstance(attach.target, Target) else Target()
     is_settled = attach.snd_settle_mode == SenderSettleMode.SETTLED
-    return ConsumingTerms(address, source, target, source.default_outcome, is_settled, **fields)
+    must_exist = _must_exist(attach, fields.get("dynamic"))
+    return ConsumingTerms(address, source, target, source.default_outcome, is_settled, must_exist=must_exist, **fields)
+
+
+def _must_exist(attach: Attach, dynamic: Dynamic | None) -> bool:
+    """Return whether an attach wants only what exists. Raises Refusal if it asks for a new node as well."""
+    must_exist = EXISTING in attach.desired_capabilities
+    if must_exist and dynamic is not None:
+        raise Refusal("amqp:invalid-field", f"a dynamic node is new: it excludes the capability {EXISTING}")
+    return must_exist
+
+
+def offered_by(terms: ProducingTerms | ConsumingTerms) -> tuple[Symbol, ...]:
+    """Return the capabilities that the answer to an attach offers."""
+    return (EXISTING,) if terms.must_exist else ()
+
+
+def properties_of(ready: ProducerReady | ConsumerReady) -> dict[Any, Any] | None:
+    """Return the properties of the answer to an attach."""
+    return {CREATED: ready.created} if ready.created else None
 
 
 def _answered_source(source: Source, dynamic: Dynamic | None, capabilities: Sequence[str], filters: _Filters) -> Source:

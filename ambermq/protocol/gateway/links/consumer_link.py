@@ -22,7 +22,7 @@ from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.message.redelivery import with_header
 from ambermq.protocol.amqp10.performatives.classes import Accepted, Rejected
 from ambermq.protocol.amqp10.types.decode import Buffer, decode
-from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms
+from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms, offered_by, properties_of
 from ambermq.protocol.gateway.links.link_peer import ConsumerPeer
 from ambermq.protocol.gateway.links.outcome_mapping import outcome_of
 
@@ -95,7 +95,12 @@ class ConsumerLink:
 
     def accept(self, ready: ConsumerReady) -> None:
         """Answer the attach."""
-        self.link.accept(source=self.terms.source_of(ready), target=self.terms.target)
+        self.link.accept(
+            source=self.terms.source_of(ready),
+            target=self.terms.target,
+            offered_capabilities=offered_by(self.terms),
+            properties=properties_of(ready),
+        )
 
     @property
     def backlog_bytes(self) -> int:

@@ -27,7 +27,7 @@ from ambermq.protocol.amqp10.serial_number import MASK
 from ambermq.protocol.amqp10.spec import AmqpCondition, ReceiverSettleMode
 from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.amqp10.types.values import Symbol
-from ambermq.protocol.gateway.links.attach_terms import ProducingTerms
+from ambermq.protocol.gateway.links.attach_terms import ProducingTerms, offered_by, properties_of
 from ambermq.protocol.gateway.links.link_peer import ProducerPeer
 from ambermq.protocol.gateway.links.outcome_mapping import STATES, rejected_state
 from ambermq.protocol.gateway.links.relay_guard import RelayGuard
@@ -90,7 +90,13 @@ class ProducerLink:
         self._may_reject = self.terms.may_reject
         self.link.has_tags = not self._may_reject
         self.link.has_settled_tags = self.terms.is_anonymous
-        self.link.accept(self.terms.source, target, receiver_settle_mode=ReceiverSettleMode.FIRST)
+        self.link.accept(
+            self.terms.source,
+            target,
+            receiver_settle_mode=ReceiverSettleMode.FIRST,
+            offered_capabilities=offered_by(self.terms),
+            properties=properties_of(ready),
+        )
 
     def publish(self, run: TransferRun) -> None:
         """Submit the commands for a run of messages: one ends where durability changes, and where it is full.

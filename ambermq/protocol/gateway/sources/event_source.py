@@ -21,7 +21,7 @@ from ambermq.protocol.amqp10.message.message import AmqpValue, Message
 from ambermq.protocol.amqp10.performatives.classes import Properties
 from ambermq.protocol.amqp10.spec import SenderSettleMode
 from ambermq.protocol.amqp10.types.values import ULong
-from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms
+from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms, offered_by
 from ambermq.protocol.gateway.sources.queue_browser import settle_browsed
 from ambermq.protocol.gateway.sources.source import SourcePeer
 from ambermq.protocol.gateway.sources.turn_budget import TurnBudget, Wait
@@ -76,7 +76,8 @@ class EventSource:
         """Answer the attach: the first event is the one at `offset`, or the next one."""
         self._job = None
         self._next = offset
-        self.link.accept(source=self.terms.source, target=self.terms.target)
+        offered = offered_by(self.terms)
+        self.link.accept(source=self.terms.source, target=self.terms.target, offered_capabilities=offered)
 
     def serve(self, turn: TurnBudget) -> Wait:
         """Send as many messages as the turn and the link allow, and return what the link waits for."""

@@ -30,7 +30,7 @@ from ambermq.protocol.amqp10.events import Disposed
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.spec import AmqpCondition, SenderSettleMode
 from ambermq.protocol.amqp10.types.decode import Buffer
-from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms, Refusal
+from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms, Refusal, offered_by
 from ambermq.protocol.gateway.links.consumer_link import redelivered
 from ambermq.protocol.gateway.links.routing_fields import RoutingFields
 from ambermq.protocol.gateway.sources.source import SourcePeer
@@ -105,7 +105,8 @@ class QueueBrowser:
         self._chunks = chain(queue.returned.chunks(), queue.ready.chunks())
         self._entries = queue.entries
         self.link.available = queue.available
-        self.link.accept(source=self.terms.source, target=self.terms.target)
+        offered = offered_by(self.terms)
+        self.link.accept(source=self.terms.source, target=self.terms.target, offered_capabilities=offered)
 
     def serve(self, turn: TurnBudget) -> Wait:
         """Send as many messages as the turn and the link allow, and return what the link waits for."""

@@ -1,0 +1,65 @@
+"""The progress of many small steps as one line on standard error, if that is a terminal.
+
+Rule 1. Nothing is shown in the first second: most commands end within it.
+Rule 2. The line is removed at the end, so that results and errors stand alone.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, Self, final
+
+__all__ = ["ProgressCounter"]
+
+_FIRST_SECONDS: Final = 1.0
+_INTERVAL_SECONDS: Final = 0.2
+_CLEAR: Final = "\r\x1b[K"
+
+
+@final
+class ProgressCounter:
+    """Shows a number that grows; a `with` block removes the line."""
+
+    def __init__(
+        self,
+        verb: str,
+        whole: int | None = None,
+        *,
+        is_shown: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`verb` says what is done with the messages; `whole` is their number, None if that is unknown."""
+        self._verb = verb
+        self._whole = "" if whole is None else f" of {whole:,}"
+        self._is_shown = is_shown and sys.stderr.isatty()
+        self._clock = clock
+        self._began = clock()
+        self._next = self._began + _FIRST_SECONDS
+        self._has_line = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.clear()
+
+    def show(self, count: int) -> None:
+        """Show how many steps are done, at most a few times a second."""
+        if not self._is_shown or (now := self._clock()) < self._next:
+            return
+        self._next = now + _INTERVAL_SECONDS
+        self._has_line = True
+        seconds = now - self._began
+        text = f"{self._verb} {count:,}{self._whole} messages, {count / seconds:,.0f}/s, {seconds:.0f} s"
+        sys.stderr.write(_CLEAR + text)
+        sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Remove the line."""
+        if self._has_line:
+            self._has_line = False
+            sys.stderr.write(_CLEAR)
+            sys.stderr.flush()
