@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -213,6 +214,7 @@ def test_following_goes_on_until_interrupted(on_broker: Run, broker: ChildBroker
         for body in ("one", "two"):
             on_broker("send", "followed", body)
             assert process.stdout.readline() == f"{body}\n".encode()
+        time.sleep(0.5)  # A message that is being printed when the interrupt comes returns to the queue.
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == ExitCode.INTERRUPTED
     assert received(on_broker, "followed") == []

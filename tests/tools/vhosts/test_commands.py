@@ -220,7 +220,7 @@ def test_a_copy_whose_last_answer_is_lost_is_the_brokers(
         return answer
 
     monkeypatch.setattr(RunningVhosts, "_request", interrupted)
-    assert run("vhost", "copy", "default", "copied", "--data", data).exit_code == ExitCode.FAILED
+    assert run("vhost", "copy", "default", "copied", "--data", data).exit_code == ExitCode.INTERRUPTED
     child.kill()
     child.start()
     assert names(run, data) == ["default", "copied"]
