@@ -20,17 +20,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from select import POLLIN, poll
-from typing import Final, final
+from typing import final
 
 from ambermq.engine.commands import (
     AttachConsumer,
-    AttachMember,
-    AttachProducer,
     Command,
     CompactionCommand,
     DetachConsumer,
-    DetachProducer,
-    Inspect,
     Publish,
     Settle,
     SnapshotCommand,
@@ -52,12 +48,14 @@ from ambermq.engine.fold.apply import APPLY
 from ambermq.engine.fold.data_loss import damage_of
 from ambermq.engine.fold.wide_fanout import WideFanout
 from ambermq.engine.history.replay import Replay
+from ambermq.engine.loop.clock_steps import ClockSteps, is_step_at_start
 from ambermq.engine.loop.command_queue import CommandQueue
 from ambermq.engine.loop.discarded_state import DiscardedState
 from ambermq.engine.loop.effect_release import EffectRelease
 from ambermq.engine.loop.format_level import FormatLevel
 from ambermq.engine.loop.pending_effects import PendingEffects
 from ambermq.engine.loop.schedule import Schedule
+from ambermq.engine.loop.tick_work import HIDDEN_WORK, LEAVES_PER_CHANGE, hidden_work
 from ambermq.engine.model.entry import Entry
 from ambermq.engine.model.entry_word import WORD_BYTES, pack_words
 from ambermq.engine.model.state import State
@@ -71,23 +69,7 @@ from ambermq.log.read.body_store import DAMAGED
 from ambermq.log.write.body_holds import BodyHold
 from ambermq.log.write.log import Log
 
-__all__ = ["CLOCK_STEP_US", "DurableLoop"]
-
-CLOCK_STEP_US: Final = 5_000_000
-"""A difference from the time of day above this is a step. A smaller one is followed slowly."""
-_PAUSE_US_MAX: Final = 30 * 86_400_000_000
-"""A start so long after the last event counts as a step too: the clock may be wrong."""
-
-_LINK_COMMANDS: Final = frozenset({AttachConsumer, AttachProducer, DetachConsumer, DetachProducer})
-_HIDDEN_WORK: Final = _LINK_COMMANDS | {AttachMember, Inspect}
-_LINK_CHANGES: Final = 24
-"""The changes that a link counts for, besides its events: an attach and its answer cost as much as 24 messages."""
-_LEAVES_PER_CHANGE: Final = 4
-"""The messages that leave their queue by one settlement and count for a change."""
-_INSPECT_CHANGES: Final = 500
-"""The changes that a question counts for: a page of a listing takes 3 ms."""
-_CHANGES_PER_CHARACTER: Final = 2
-"""The changes that a character of a selector or another argument counts for: a parser reads it."""
+__all__ = ["DurableLoop"]
 
 
 @final
@@ -130,11 +112,7 @@ class DurableLoop:
         self._has_jobs = False
         self.correction_us = 0
         """The difference between the times of events and the `now_us` of the calls. Timers run by `now_us` alone."""
-        self.clock_step: ClockStepped | None = None
-        """The newest step of the clock since the start, or at the start."""
-        self.clock_step_count = 0
-        """The number of steps of the clock, that at the start included."""
-        self._clock_step_due: tuple[int, int] | None = None
+        self.clock_steps = ClockSteps()
         self._pending = PendingEffects(self.demand)
         self._discarded = DiscardedState()
         self.is_late = False
@@ -165,7 +143,7 @@ class DurableLoop:
         `lost` are the ranges of offsets, first and end, that a repair gave up since the last start. The messages of
         those ranges leave their queues.
         """
-        if self.state.time_us and not -CLOCK_STEP_US <= now_us - self.state.time_us <= _PAUSE_US_MAX:
+        if is_step_at_start(self.state.time_us, now_us):
             self._log_clock_step(self.state.time_us, now_us)
         event_us = max(now_us, self.state.time_us)
         for first, end in lost:
@@ -235,7 +213,7 @@ class DurableLoop:
         try:
             command_queue, log, schedule = self._command_queue, self.log, self.schedule
             effects: list[Effect] = []
-            if self._clock_step_due and not (command_queue.rest and type(command_queue.rest[0]) is WideFanout):
+            if self.clock_steps.due and not (command_queue.rest and type(command_queue.rest[0]) is WideFanout):
                 self._step_clock(now_us)
             event_us = max(now_us + self.correction_us, self.state.time_us)
             if schedule.has_urgent or schedule.has_lazy:
@@ -330,22 +308,20 @@ class DurableLoop:
         A `step` is the time before it and the time after it. It is logged in the next tick, before other events.
         """
         if step is not None:
-            old_us = self._clock_step_due[0] if self._clock_step_due else step[0]
-            self._clock_step_due = old_us, step[1]
+            self.clock_steps.await_tick(*step)
         self.correction_us = self.snapshots.correction_us = correction_us
 
     def _step_clock(self, now_us: int) -> None:
         """Log a step of the clock. It begins a batch, so that times never fall within one."""
-        assert self._clock_step_due is not None
         if self.log.write(now_us) and self.demand.parked:
             self.demand.unpark()
-        (old_us, new_us), self._clock_step_due = self._clock_step_due, None
+        old_us, new_us = self.clock_steps.take()
         self._log_clock_step(max(old_us, self.state.time_us), new_us)
 
     def _log_clock_step(self, old_us: int, new_us: int) -> None:
         step = ClockStepped(self.log.draft.next_offset, new_us, old_us)
         self._log_and_apply([step])
-        self.clock_step, self.clock_step_count = step, self.clock_step_count + 1
+        self.clock_steps.logged(step)
         self.log.edit_manifest(partial(note_clock_step, offset=step.offset, time_us=new_us))
 
     def _stop(self, error: Exception) -> None:
@@ -429,8 +405,8 @@ class DurableLoop:
             is_publish = type(command) is Publish
             changes, wide = self._log_and_apply(events, ends_each=is_publish)
             changes_left -= changes
-            if type(command) in _HIDDEN_WORK:
-                changes_left -= _hidden_work(command)
+            if type(command) in HIDDEN_WORK:
+                changes_left -= hidden_work(command)
             if wide:
                 commands.appendleft(WideFanout(command, *wide, answers))
                 continue
@@ -520,7 +496,7 @@ class DurableLoop:
                     changes += count * CHANGES_PER_RETURN
                     self.demand.touch(event.queue)
                 else:
-                    changes += count // _LEAVES_PER_CHANGE
+                    changes += count // LEAVES_PER_CHANGE
             elif isinstance(event, WIRING):
                 if type(event) is Reset:
                     self._discarded.add(before)
@@ -548,15 +524,6 @@ class DurableLoop:
         # Other consumers may get all that it held, sent or not.
         self.demand.touch(want.queue)
         return pack_words(words) if words else b""
-
-
-def _hidden_work(command: Command) -> int:
-    """Return the changes that a command counts for, besides its events."""
-    if type(command) is Inspect:
-        return _INSPECT_CHANGES
-    changes = _LINK_CHANGES if type(command) in _LINK_COMMANDS else 0
-    text = getattr(command, "selector", "") or getattr(command, "argument", "")
-    return changes + len(text) * _CHANGES_PER_CHARACTER if isinstance(text, str) else changes
 
 
 def _failure(command: Command, error: Exception) -> Decision:

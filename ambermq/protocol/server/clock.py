@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Final, final
 
-from ambermq.engine.loop.durable_loop import CLOCK_STEP_US
+from ambermq.engine.loop.clock_steps import CLOCK_STEP_US
 
 __all__ = ["Clock"]
 

@@ -144,7 +144,7 @@ class VhostRunner:
             "blocked": lambda: gateway.blocked or None,
             "clock_correction_us": lambda: engine.correction_us,
             "clock_step": self._clock_step_figure,
-            "clock_steps": lambda: engine.clock_step_count,
+            "clock_steps": lambda: engine.clock_steps.count,
             "damaged_segments": lambda: [one.reason for one in log.index_faults if one.is_damage],
             "disk_bytes": lambda: log.disk_bytes,
             "disk_is_full": lambda: log.is_full,
@@ -209,8 +209,8 @@ class VhostRunner:
         """Watch the log and the queries, and set the timer for the engine's first deadline."""
         self._loop.add_reader(self.engine.fileno(), self.run, self._completed)
         self._loop.add_reader(self.services.queries.fileno(), self._take_query_results)
-        if self.engine.clock_step is not None:
-            self._log_clock_step(self.engine.clock_step.old_us, self.engine.clock_step.time_us)
+        if self.engine.clock_steps.newest is not None:
+            self._log_clock_step(self.engine.clock_steps.newest.old_us, self.engine.clock_steps.newest.time_us)
         self._log_format_raised()
         self.run(None)
 
@@ -229,7 +229,7 @@ class VhostRunner:
 
     def _clock_step_figure(self) -> dict[str, Any] | None:
         """Return the newest step of the clock, or None."""
-        step = self.engine.clock_step
+        step = self.engine.clock_steps.newest
         return None if step is None else {"offset": step.offset, "old_us": step.old_us, "new_us": step.time_us}
 
     def end(self) -> None:

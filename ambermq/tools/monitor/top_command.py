@@ -41,8 +41,8 @@ Screen = tuple[list[str], BrokerReading]
 def top(queues: int, sort: str, interval: float, url: str | None, data: str | None) -> None:
     """Watch the health, the rates and the deepest queues of a broker.
 
-    Needs a terminal; q ends it, Ctrl-C ends it with exit code 130, s sorts by the next column. A broker that goes away is
-    awaited. For programs use `ambermq status --output json`.
+    Needs a terminal; q ends it, Ctrl-C ends it with exit code 130, s sorts by the next column. A broker that goes away
+    is awaited. For programs use `ambermq status --output json`.
     """
     # The screen is drawn on standard error, so that nothing else gets into it.
     if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):

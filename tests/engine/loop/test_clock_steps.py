@@ -6,7 +6,8 @@ import pytest
 
 from ambermq.engine.compaction.plan import History, base_for
 from ambermq.engine.config import EngineConfig
-from ambermq.engine.loop.durable_loop import CLOCK_STEP_US, DurableLoop
+from ambermq.engine.loop.clock_steps import CLOCK_STEP_US
+from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.loop.recovery import fold_log, recover
 from ambermq.engine.records.reader import events_of
 from ambermq.engine.snapshots.retention import prunable
@@ -63,7 +64,7 @@ def test_a_jump_forward_and_back_freezes_nothing() -> None:
     step(rig, -85 * _YEAR_US)
     rig.producer("c")
     assert rig.loop.state.time_us == rig.now_us
-    assert rig.loop.clock_step_count == 2
+    assert rig.loop.clock_steps.count == 2
     assert rig.loop.log.manifest.clock_step is not None
     assert rig.loop.log.manifest.clock_step.time_us == rig.now_us
 
@@ -76,10 +77,10 @@ def test_steps_between_two_ticks_are_one_event() -> None:
     for us in (_YEAR_US, _YEAR_US, -_YEAR_US):
         step(rig, us)
     rig.producer("b")
-    told = rig.loop.clock_step
+    told = rig.loop.clock_steps.newest
     assert told is not None
     assert (told.old_us, told.time_us) == (rig.now_us, rig.now_us + _YEAR_US)
-    assert rig.loop.clock_step_count == 1
+    assert rig.loop.clock_steps.count == 1
 
 
 def test_a_step_leaves_no_selector_waiting_for_the_write_that_it_makes() -> None:
@@ -103,8 +104,8 @@ def test_a_step_back_counts_from_the_newest_event() -> None:
     rig.now_us -= 1000
     step(rig, -_YEAR_US)
     rig.producer("b")
-    assert rig.loop.clock_step is not None
-    assert rig.loop.clock_step.old_us == 100 * _YEAR_US
+    assert rig.loop.clock_steps.newest is not None
+    assert rig.loop.clock_steps.newest.old_us == 100 * _YEAR_US
 
 
 def test_a_directory_frozen_in_the_future_is_freed_by_its_next_start() -> None:
@@ -113,11 +114,11 @@ def test_a_directory_frozen_in_the_future_is_freed_by_its_next_start() -> None:
     rig.loop.correction_us = 85 * _YEAR_US
     rig.producer("a")
     again = rig.next_life()
-    assert again.loop.clock_step is not None
+    assert again.loop.clock_steps.newest is not None
     assert again.loop.state.time_us == again.now_us
-    assert again.loop.clock_step.old_us > 85 * _YEAR_US
+    assert again.loop.clock_steps.newest.old_us > 85 * _YEAR_US
     third = again.next_life()
-    assert third.loop.clock_step is None
+    assert third.loop.clock_steps.newest is None
 
 
 @pytest.mark.parametrize("back_us", [1, 4_000_000, CLOCK_STEP_US])
@@ -130,7 +131,7 @@ def test_a_start_a_little_before_the_last_event_is_no_step_and_times_never_fall(
     producer = rig.producer("a")
     rig.do(rig.publish(producer, b"before"))
     again = rig.next_life()
-    assert (again.now_us, again.loop.clock_step, again.loop.log.manifest.clock_step) == (began_us, None, None)
+    assert (again.now_us, again.loop.clock_steps.newest, again.loop.log.manifest.clock_step) == (began_us, None, None)
     again.do(again.publish(again.producer("b"), b"during"))
     assert again.loop.state.time_us == last_us
     again.now_us += back_us + 1
@@ -181,7 +182,7 @@ def test_a_start_long_after_the_last_event_is_told(later_us: int, is_step: bool)
     state = fold_log(recovery)
     loop = DurableLoop(recovery.log(InlineWorkers()), state, EngineConfig())
     loop.start(now_us)
-    assert (loop.clock_step is not None) == is_step
+    assert (loop.clock_steps.newest is not None) == is_step
 
 
 def test_a_step_that_a_kill_kept_from_the_manifest_is_noted_by_the_next_start(
