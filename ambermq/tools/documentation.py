@@ -10,7 +10,7 @@ import click
 import ambermq
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
-from ambermq.tools.terminal.output import output_option, print_line, print_rows
+from ambermq.tools.terminal.output import list_output_option, print_line, print_rows
 
 __all__ = ["docs"]
 
@@ -20,7 +20,7 @@ _SUFFIX: Final = ".md"
 @click.command(epilog="Example: ambermq docs durability")
 @click.argument("page", required=False)
 @click.option("--path", "shows_path", is_flag=True, help="Print the path of the page's file alone.")
-@output_option
+@list_output_option
 def docs(page: str | None, *, shows_path: bool, output: str) -> None:
     """Print a PAGE of the documentation, or list the pages.
 

@@ -20,7 +20,15 @@ def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tup
 
 ALL = dict(commands(main))
 _WITHOUT_OUTPUT = {("serve",), ("completion",), ("top",)}
-_STREAMED = {(noun, "list") for noun in ("connections", "sessions", "links")}
+_STREAMED = {("log", "dump"), ("history", "tail"), ("audit", "show"), ("proxy", "print")}
+_LISTED = {
+    ("docs",),
+    ("log", "segments"),
+    ("history", "queue"),
+    ("snapshot", "verify"),
+    ("snapshot", "diff"),
+    ("queue", "browse"),
+}
 LEAVES = {path: command for path, command in ALL.items() if not isinstance(command, click.Group)}
 
 
@@ -42,16 +50,18 @@ def test_every_example_is_a_command_line_that_parses(path: tuple[str, ...]) -> N
     LEAVES[path].make_context("ambermq", words)
 
 
-_MORE_OUTPUTS = {("log", "query"): ("csv",), ("config", "show"): ("toml",)}
+_MORE_OUTPUTS = {("log", "query"): ("ndjson", "csv"), ("config", "show"): ("ndjson", "toml")}
 
 
 @pytest.mark.parametrize("path", [path for path in LEAVES if path not in _WITHOUT_OUTPUT], ids=" ".join)
 def test_every_command_prints_for_people_or_for_programs(path: tuple[str, ...]) -> None:
-    """--output is table or json on all that print, and csv or ndjson besides where rows are for other programs."""
+    """--output is table or json on all that print, and ndjson on listings, which have --wide too."""
     option = next(parameter for parameter in LEAVES[path].params if parameter.name == "output")
     assert isinstance(option.type, click.Choice)
-    further = ["ndjson"] if path in _STREAMED else _MORE_OUTPUTS.get(path, ())
+    is_listing = path[-1] == "list" or path in _LISTED
+    further = ["ndjson"] if path in _STREAMED or is_listing else _MORE_OUTPUTS.get(path, ())
     assert list(option.type.choices) == ["table", "json", *further]
+    assert is_listing == any(parameter.name == "wide" for parameter in LEAVES[path].params)
 
 
 def test_exit_codes_are_documented(run: Run) -> None:

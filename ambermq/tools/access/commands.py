@@ -17,7 +17,7 @@ from ambermq.protocol.auth.rules import DEFAULT_VHOST, EVERY_VHOST, Effect, Rule
 from ambermq.tools.access.backends import RuleBackend, RunningRules, backend_of
 from ambermq.tools.client.broker_option import DATA_VARIABLE, URL_VARIABLE, broker_url, data_directory, place_options
 from ambermq.tools.terminal.exit_codes import ExitCode
-from ambermq.tools.terminal.output import output_option, print_done, print_rows, print_values
+from ambermq.tools.terminal.output import list_output_option, output_option, print_done, print_rows, print_values
 
 __all__ = ["acl"]
 
@@ -113,14 +113,14 @@ def remove(
 @acl.command("list", epilog="Example: ambermq acl list --user alice --data ./data --output json")
 @click.option("--user", metavar="USER", help="Only the rules that name this user or role:NAME.")
 @place_options
-@output_option
+@list_output_option
 def list_rules(user: str | None, url: str | None, data: str | None, output: str) -> None:
     """List all rules.
 
     The source `configuration` marks those that the configuration implies.
     """
     rows = [row for row in _backend(url, data).rows() if user in (None, row["subject"])]
-    if output != "json":
+    if output == "table":
         rows = [{**row, "actions": ",".join(row["actions"])} for row in rows]
     print_rows(rows, _COLUMNS, output)
 

@@ -17,7 +17,7 @@ from ambermq.tools.client.password_option import new_password
 from ambermq.tools.config.resolution import load_settings
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
-from ambermq.tools.terminal.output import output_option, print_json, print_rows, print_words
+from ambermq.tools.terminal.output import list_output_option, output_option, print_json, print_rows, print_words
 
 __all__ = ["user"]
 
@@ -77,12 +77,12 @@ def add(
 
 @user.command("list", epilog="Example: ambermq user list --data ./data --output json")
 @place_options
-@output_option
+@list_output_option
 def list_users(url: str | None, data: str | None, output: str) -> None:
     """List all users, never their passwords or keys."""
     with user_backend(url, data, ServerLimits()) as users:
         rows = list(users.rows())
-    if output != "json":
+    if output == "table":
         lists = ("roles", "mechanisms", "keys")
         rows = [{**row, **{name: ", ".join(row.get(name, ())) for name in lists}} for row in rows]
     print_rows(rows, _COLUMNS, output)

@@ -12,7 +12,7 @@ from ambermq.tools.audit.writer import AUDIT_DIRECTORY
 from ambermq.tools.client.broker_option import data_directory
 from ambermq.tools.terminal.errors import ToolError, TranslatingGroup
 from ambermq.tools.terminal.exit_codes import ExitCode
-from ambermq.tools.terminal.output import output_option, print_json, print_values, print_words
+from ambermq.tools.terminal.output import output_option, print_json, print_values, print_words, stream_output_option
 
 __all__ = ["audit"]
 
@@ -29,17 +29,17 @@ def audit() -> None:
 @click.option("--user", metavar="NAME", help="Only what this user did.")
 @click.option("--event", metavar="NAME", help="Only events of this name, such as login-failed.")
 @click.option("--limit", type=click.IntRange(1), help="Only the last N events.")
-@output_option
+@stream_output_option
 def show(data: str | None, user: str | None, event: str | None, limit: int | None, output: str) -> None:
     """Print the events, the oldest first, one a line.
 
-    --output json prints NDJSON. A broken chain does not stop the command: `ambermq audit verify` looks at it.
+    --output json or ndjson prints NDJSON. A broken chain does not stop the command: `ambermq audit verify` looks at it.
     """
     directory = _directory(data)
     wanted = {name: value for name, value in (("user", user), ("event", event)) if value is not None}
     lines = [values for values in _lines(directory) if wanted.items() <= values.items()]
     for values in lines[-limit:] if limit else lines:
-        if output == "json":
+        if output != "table":
             print_json(values)
         else:
             # The quotes of JSON leave signs that turn the direction of text, or begin a sequence of a terminal.

@@ -31,7 +31,7 @@ from ambermq.tools.past.past_access import offset_of, opened_past, state_of
 from ambermq.tools.past.queue_rows import queue_of
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
-from ambermq.tools.terminal.output import output_option, print_json, print_rows
+from ambermq.tools.terminal.output import list_output_option, print_json, print_rows
 
 __all__ = ["browse"]
 
@@ -55,7 +55,7 @@ _LIMIT: Final = 20
     "--ndjson", is_flag=True, help="Print whole messages, one JSON object a line, as `receive` does for `send`."
 )
 @broker_options
-@output_option
+@list_output_option
 def browse(name: str, at: str | None, limit: int, ndjson: bool, url: str | None, data: str | None, output: str) -> None:
     """Show the messages on queue NAME from its head.
 
@@ -77,7 +77,7 @@ def browse(name: str, at: str | None, limit: int, ndjson: bool, url: str | None,
 
 
 def _print_listing(rows: list[dict[str, Any]], output: str) -> None:
-    if output == "json":
+    if output != "table":
         print_rows(rows, (), output)
     else:
         print_rows(map(_shown, rows), (*_COLUMNS, *_pairs_in(rows), "body"), output)

@@ -33,7 +33,15 @@ from ambermq.tools.past.low_priority import ReadingGroup, directory_to_read
 from ambermq.tools.past.past_names import names_in
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
-from ambermq.tools.terminal.output import output_option, print_json, print_line, print_rows, print_values
+from ambermq.tools.terminal.output import (
+    list_output_option,
+    output_option,
+    print_json,
+    print_line,
+    print_rows,
+    print_values,
+    stream_output_option,
+)
 from ambermq.tools.terminal.progress import progress_bar
 
 __all__ = ["log", "segment_rows"]
@@ -63,7 +71,7 @@ def log() -> None:
 
 @log.command("segments", epilog="Example: ambermq log segments --data ./data --output json")
 @data_option
-@output_option
+@list_output_option
 def segments(data: str | None, output: str) -> None:
     """List the segment files with offsets, records and sizes."""
     with open_log(directory_to_read(data)) as reader:
@@ -96,7 +104,7 @@ def segment_rows(reader: LogReader) -> Iterator[dict[str, Any]]:
 @click.option("--queue", metavar="NAME", help="Only events of this queue.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Maximum number of events.")
 @click.option("--follow", is_flag=True, help="Print new events until interrupted.")
-@output_option
+@stream_output_option
 def dump(
     data: str | None,
     first: int | None,
@@ -109,14 +117,14 @@ def dump(
 ) -> None:
     """Print every event, one a line.
 
-    A line has offset, time in UTC, type and what happened. --output json prints NDJSON.
+    A line has offset, time in UTC, type and what happened. --output json or ndjson prints NDJSON.
     """
     if first is not None and last is not None and last < first:
         raise ToolError("--to lies before --from", where=f"{first} to {last}", code=ExitCode.USAGE)
     lines = _lines(directory_to_read(data), first, last, types=frozenset(types), queue=queue, follow=follow)
     try:
         for line in islice(lines, limit):
-            if output == "json":
+            if output != "table":
                 print_json(line.as_json())
             else:
                 print_line(str(line))

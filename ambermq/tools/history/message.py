@@ -109,7 +109,7 @@ def _print_story(past: Past, story: MessageStory, *, is_first: bool) -> None:
     print_line(f"{'' if is_first else chr(10)}{printable(name)}, offset {story.offset}")
     # In JSON the detail is `words`, as in the output of `log dump` and `history tail`.
     rows = ({**row, "detail": row["words"]} for row in story_rows(story, is_archived=past.is_archived))
-    print_rows(rows, COLUMNS, "table")
+    print_rows(rows, COLUMNS, "table", spare=("after", "offset"))
     for line in place_lines(story, past.now_us):
         print_words(f"now {line}")
 

@@ -17,7 +17,7 @@ from ambermq.tools.past.past_access import moment_of, opened_past, state_of, wat
 from ambermq.tools.past.queue_rows import no_such_queue
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
-from ambermq.tools.terminal.output import output_option, print_json, print_line, print_rows
+from ambermq.tools.terminal.output import list_output_option, print_line, print_rows
 from ambermq.tools.terminal.sparkline import spark
 
 __all__ = ["queue"]
@@ -43,7 +43,7 @@ _SPAN_US: Final = 3_600_000_000
 @click.option("--to", "end", metavar="WHEN", default="now", show_default=True, help=WHEN_HELP)
 @click.option("--step", metavar="DURATION", help="Time between two rows, such as 10s or 1h30m. Default: about 20 rows.")
 @data_option
-@output_option
+@list_output_option
 def queue(name: str, begin: str | None, end: str, step: str | None, data: str | None, output: str) -> None:
     """Show depth, rates and oldest age of queue NAME over time.
 
@@ -120,10 +120,9 @@ def _oldest_seconds(past: Past, time_us: int, found: Queue) -> float | None:
 
 
 def _print(rows: Sequence[dict[str, Any]], output: str) -> None:
-    if output == "json":
-        print_json(rows, indent=True)
-        return
     print_rows(rows, _COLUMNS, output)
+    if output != "table":
+        return
     print_line("")
     for name in _CHARTED:
         values = [row[name] for row in rows]

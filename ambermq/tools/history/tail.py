@@ -30,7 +30,7 @@ from ambermq.tools.past.past_names import PastNames
 from ambermq.tools.past.queue_rows import no_such_queue
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
-from ambermq.tools.terminal.output import output_option, print_json, print_words
+from ambermq.tools.terminal.output import print_json, print_words, stream_output_option
 
 __all__ = ["tail"]
 
@@ -84,7 +84,7 @@ def _entries_of(event: Event) -> Iterable[int]:
     metavar="N",
     help=f"Number of past events. Default: {_LIMIT}, and 0 with --follow.",
 )
-@output_option
+@stream_output_option
 def tail(
     data: str | None,
     follow: bool,
@@ -96,8 +96,8 @@ def tail(
 ) -> None:
     """Print the last events, one a line; --follow prints new ones.
 
-    --output json prints NDJSON. With --message only events that name the message are shown. `ambermq log dump` prints
-    all events from offset 0. Exits 6 if no queue has the name or no message has the id.
+    --output json or ndjson prints NDJSON. With --message only events that name the message are shown. `ambermq log
+    dump` prints all events from offset 0. Exits 6 if no queue has the name or no message has the id.
     """
     with opened_past(None, data) as past:
         wanted = _Filter(frozenset(types), queue, None if message is None else _entries(past, message))
@@ -126,7 +126,7 @@ def _check_queue(past: Past, wanted: _Filter, name: str) -> None:
 
 def _print_all(lines: Iterable[Line], output: str) -> None:
     for line in lines:
-        if output == "json":
+        if output != "table":
             print_json(line.as_json())
         else:
             print_words(str(line))

@@ -17,7 +17,7 @@ from ambermq.tools.proxy.recording_file import LEAST_BYTES, open_recording
 from ambermq.tools.proxy.replay_command import ReplayTask, replay_recording
 from ambermq.tools.proxy.trace import Trace
 from ambermq.tools.terminal.number_range import NumberRange
-from ambermq.tools.terminal.output import output_option, print_json, print_line
+from ambermq.tools.terminal.output import output_option, print_json, print_line, stream_output_option
 
 __all__ = ["proxy"]
 
@@ -99,12 +99,12 @@ def record(
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--connection", "connections", type=click.IntRange(1), multiple=True, help="Only connection N.")
 @click.option("--only", "names", type=click.Choice(_NAMES), multiple=True, metavar="NAME", help="Only this frame.")
-@output_option
+@stream_output_option
 def print_(file: Path, connections: tuple[int, ...], names: tuple[str, ...], output: str) -> None:
     """Print the frames of a recording, one a line.
 
-    SEND is a frame of the client, RECV one of the broker. Passwords and tokens are masked. `--output json` prints one
-    document a line. Exits 5 if FILE is damaged.
+    SEND is a frame of the client, RECV one of the broker. Passwords and tokens are masked. `--output json` or `ndjson`
+    prints one document a line. Exits 5 if FILE is damaged.
     """
     _print_recording(file, connections=connections, names=names, output=output)
 
@@ -153,9 +153,9 @@ def _print_recording(path: Path, *, connections: Sequence[int], names: Sequence[
             for line in trace.lines(record):
                 if names and line.name not in names:
                     continue
-                if output == "json":
+                if output != "table":
                     print_json(line.document)
                 else:
                     print_line(line.line)
-        if not reader.is_ended and output != "json" and not names:
+        if not reader.is_ended and output == "table" and not names:
             print_line("(the recording has no end: it is in progress, or its proxy was killed)")

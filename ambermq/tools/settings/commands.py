@@ -18,7 +18,7 @@ from ambermq.tools.config.resolution import SettingsSource
 from ambermq.tools.settings.toml_text import toml_of
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
-from ambermq.tools.terminal.output import output_option, print_done, print_json, print_rows, print_values, print_words
+from ambermq.tools.terminal.output import output_option, print_done, print_rows, print_values, print_words
 from ambermq.tools.terminal.variables import read_variable
 
 __all__ = ["config"]
@@ -45,7 +45,7 @@ def config() -> None:
 @click.option("--changed", is_flag=True, help="Show only values that are not the default.")
 @click.option(
     "--output",
-    type=click.Choice(("table", "json", "toml")),
+    type=click.Choice(("table", "json", "ndjson", "toml")),
     default="table",
     show_default=True,
     help="Table for people, JSON for programs, TOML for a file.",
@@ -66,8 +66,6 @@ def show(
         rows = [row for row in rows if row["source"] != "default" or row["pending"] is not None]
     if output == "toml":
         click.echo(toml_of(rows), nl=False)
-    elif output == "json":
-        print_json(rows, indent=True)
     else:
         print_rows(rows, _RUNNING_COLUMNS if is_running else _COLUMNS, output)
 

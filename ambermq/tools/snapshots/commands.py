@@ -51,7 +51,14 @@ from ambermq.tools.past.snapshot_files import SNAPSHOT_ADVICE, snapshot_named, s
 from ambermq.tools.snapshots.backup_commands import backup_values, export, restore, verified_backup
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
-from ambermq.tools.terminal.output import output_option, print_json, print_line, print_rows, print_values
+from ambermq.tools.terminal.output import (
+    list_output_option,
+    output_option,
+    print_json,
+    print_line,
+    print_rows,
+    print_values,
+)
 
 __all__ = ["snapshot"]
 
@@ -95,7 +102,7 @@ def create(name: str | None, wait: bool, url: str | None, data: str | None, outp
 
 @snapshot.command("list", epilog="Example: ambermq snapshot list --data ./data --output json")
 @data_option
-@output_option
+@list_output_option
 def list_snapshots(data: str | None, output: str) -> None:
     """List all snapshots in the order of their moments.
 
@@ -125,7 +132,7 @@ def show(name: str, data: str | None, output: str) -> None:
 @snapshot.command("verify", epilog="Example: ambermq snapshot verify before-upgrade --data ./data")
 @click.argument("name", required=False)
 @data_option
-@output_option
+@list_output_option
 def verify(name: str | None, data: str | None, output: str) -> None:
     """Check every byte of a snapshot, of all of them, or of a backup.
 
@@ -173,7 +180,7 @@ def delete(name: str, url: str | None, data: str | None, output: str) -> None:
 @click.argument("before")
 @click.argument("after")
 @data_option
-@output_option
+@list_output_option
 def diff(before: str, after: str, data: str | None, output: str) -> None:
     """Show what differs between the snapshots BEFORE and AFTER.
 
@@ -184,10 +191,8 @@ def diff(before: str, after: str, data: str | None, output: str) -> None:
         manifest = reader.manifest
         old, new = (snapshot_state(reader, snapshot_named(manifest, name, directory)) for name in (before, after))
     changes = changes_between(old, new)
-    if output == "json":
-        print_json([_values(change) for change in changes], indent=True)
-    else:
-        print_rows([_values(change) | _short(change) for change in changes], _DIFF_COLUMNS, output)
+    is_table = output == "table"
+    print_rows([_values(one) | _short(one) if is_table else _values(one) for one in changes], _DIFF_COLUMNS, output)
 
 
 snapshot.add_command(export)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OUTPUTS", "columns_in", "query", "query_rows"]
 
-OUTPUTS: Final = ("table", "json", "csv")
+OUTPUTS: Final = ("table", "json", "ndjson", "csv")
 _COUNT_ALL: Final = re.compile(r"count\s*\(\s*\*\s*\)", re.IGNORECASE)
 _LITERAL: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'")
 _SELECTS: Final = re.compile(r"\s*(select|with|from|values|\()", re.IGNORECASE)
@@ -52,7 +52,7 @@ _SELECTS: Final = re.compile(r"\s*(select|with|from|values|\()", re.IGNORECASE)
     type=click.Choice(OUTPUTS),
     default="table",
     show_default=True,
-    help="Format; json prints one row a line.",
+    help="Format; json and ndjson print one row a line.",
 )
 def query(sql: str, data: str | None, vhost: str, since: str, until: str, master: str, output: str) -> None:
     """Run a Spark SQL query over the events of log and archives.
@@ -125,7 +125,7 @@ def columns_in(sql: str) -> tuple[str, ...]:
 def _print(columns: list[str], rows: Iterator[dict[str, Any]], output: str) -> None:
     if output == "table":
         print_rows(rows, columns, "table")
-    elif output == "json":
+    elif output in ("json", "ndjson"):
         for row in rows:
             print_json(row)
     else:

@@ -1,23 +1,24 @@
 """What commands print: tables for people, JSON and NDJSON for programs, all on standard output.
 
-Rule 1: a command prints a table only for `--output table`, the default of a listing. It has no pager, no prompts, and
-        no colours without a terminal.
+Rule 1: a command prints a table only for `--output table`, the default of a listing. It has no pager, and no colours
+        without a terminal.
 Rule 2: JSON is one document, NDJSON is one document a line. Each line is flushed, so a pipe gets it at once.
-Rule 3: numbers stay numbers in JSON; a table groups their digits by thousands and aligns them right. On a narrow
-        terminal long text is folded and nothing is cut: a row that does not fit goes beyond the edge.
+Rule 3: numbers stay numbers in JSON; a table groups their digits by thousands and aligns them right. table.py says
+        what a narrow terminal shows; `--wide` shows all columns.
 Rule 4: clients name links, containers and subscriptions with any characters. Tables and lines for people escape those
         that are not printable, so that no client forges a line of output or moves the cursor.
 """
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from io import StringIO
+from shutil import get_terminal_size
 from typing import Any, TypeVar
 
 import click
 import msgspec
 
 from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.table import table_of
 
 __all__ = [
     "LIST_OUTPUTS",
@@ -31,18 +32,15 @@ __all__ = [
     "print_values",
     "print_words",
     "printable",
+    "stream_output_option",
 ]
 
 OUTPUTS = ("table", "json")
 LIST_OUTPUTS = (*OUTPUTS, "ndjson")
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_WIDE = 1 << 16
-"""Columns of a table without a terminal: a pipe gets every cell whole."""
-_FOLDED = 12
-"""Columns of a terminal; shorter text is not folded."""
-_GAP = 2
-"""Spaces between two columns of a table."""
+_WIDE_KEY = "ambermq.wide"
+_BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 _encode = msgspec.json.Encoder().encode
 
 
@@ -59,7 +57,7 @@ def output_option(command: _Command) -> _Command:
 
 
 def list_output_option(command: _Command) -> _Command:
-    """Add the option `--output table|json|ndjson` to a command that lists, as the parameter `output`."""
+    """Add `--output table|json|ndjson` to a command that lists, as the parameter `output`, and `--wide`."""
     option = click.option(
         "--output",
         type=click.Choice(LIST_OUTPUTS),
@@ -67,7 +65,34 @@ def list_output_option(command: _Command) -> _Command:
         show_default=True,
         help="Table for people, JSON or a JSON document a line for programs.",
     )
+    return option(_wide_option(command))
+
+
+def stream_output_option(command: _Command) -> _Command:
+    """Add `--output table|json|ndjson` to a command whose lines have no end; json and ndjson print the same."""
+    option = click.option(
+        "--output",
+        type=click.Choice(LIST_OUTPUTS),
+        default="table",
+        show_default=True,
+        help="Lines for people, or a JSON document a line for programs; json is the same as ndjson.",
+    )
     return option(command)
+
+
+def _wide_option(command: _Command) -> _Command:
+    def store(context: click.Context, _option: click.Parameter, is_set: bool) -> None:
+        context.meta[_WIDE_KEY] = is_set
+
+    option = click.option(
+        "--wide", is_flag=True, expose_value=False, callback=store, help="Show all columns, however wide the table is."
+    )
+    return option(command)
+
+
+def _is_wide() -> bool:
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(_WIDE_KEY))
 
 
 def print_line(text: str) -> None:
@@ -116,70 +141,54 @@ def print_json(value: Any, *, indent: bool = False) -> None:
 
 def print_done(text: str, values: Mapping[str, Any], output: str, *, indent: bool = False) -> None:
     """Print the result of a change: one line for people, or one JSON document."""
-    if output == "json":
-        print_json(values, indent=indent)
-    else:
+    if output == "table":
         print_line(text)
+    else:
+        print_json(values, indent=indent)
 
 
-def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], output: str) -> None:
-    """Print a listing: a table with these columns, or a JSON array of rows with every attribute."""
+def print_rows(
+    rows: Iterable[Mapping[str, Any]], columns: Sequence[str], output: str, spare: Sequence[str] = ()
+) -> None:
+    """Print a listing: a table with these columns, or JSON of rows with every attribute.
+
+    The columns stand in the order of their importance; where room is short, those of `spare` go before the others.
+    """
     if output == "json":
         print_json(list(rows), indent=True)
     elif output == "ndjson":
         for row in rows:
             print_json(row)
     else:
-        _print_table([[row.get(column) for column in columns] for row in rows], columns)
+        _print_listing(list(rows), columns, spare)
+
+
+def _print_listing(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], spare: Sequence[str]) -> None:
+    """Print a table; with --wide it has each attribute of the rows, behind the columns, and the width that it needs."""
+    if _is_wide():
+        columns = [*dict.fromkeys([*columns, *(name for row in rows for name in row)])]
+    _print_table([[row.get(column) for column in columns] for row in rows], columns, spare)
 
 
 def print_values(values: Mapping[str, Any], output: str) -> None:
     """Print names and values: a table of two columns, or one JSON object."""
-    if output == "json":
-        print_json(values, indent=True)
+    if output != "table":
+        print_json(values, indent=output == "json")
     else:
         _print_table([[name, value] for name, value in values.items()], ())
 
 
-def _print_table(rows: list[list[Any]], columns: Sequence[str]) -> None:
-    from rich.console import Console  # noqa: PLC0415 - an import of 0.2 s that only tables need
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
+def _print_table(rows: list[list[Any]], columns: Sequence[str], spare: Sequence[str] = ()) -> None:
     is_terminal = sys.stdout.isatty()
-    cells = [[_cell(value) for value in row] for row in rows]
-    needed = 0
-    table = Table(box=None, pad_edge=False, show_header=bool(columns), header_style="bold")
-    for index in range(len(columns) or 2):
-        name = columns[index].replace("_", " ") if columns else ""
-        is_numeric = bool(columns) and any(_is_number(row[index]) for row in rows)
-        narrowest = _narrowest(name, [row[index] for row in cells], is_whole=is_numeric) if is_terminal else 0
-        needed += narrowest + _GAP
-        table.add_column(
-            name,
-            justify="right" if is_numeric else "left",
-            no_wrap=not is_terminal,
-            overflow="fold",
-            min_width=narrowest,
-        )
-    for row in cells:
-        table.add_row(*[Text(cell) for cell in row])
-    text = StringIO()
-    console = Console(file=text, force_terminal=is_terminal, no_color=not is_terminal, highlight=False)
-    console.width = max(console.width, needed) if is_terminal else _WIDE
-    console.print(table, crop=False)
-    for line in text.getvalue().splitlines():
-        print_line(line.rstrip())
-
-
-def _narrowest(name: str, cells: Sequence[str], *, is_whole: bool) -> int:
-    """Return the smallest width of a column that cuts nothing and folds no number."""
-    longest = max(map(len, cells), default=0)
-    return max(longest if is_whole else min(longest, _FOLDED), *map(len, name.split() or [""]))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    width = get_terminal_size().columns if is_terminal and not _is_wide() else None
+    table = table_of([[(_cell(value), value) for value in row] for row in rows], columns, width, spare)
+    for number, line in enumerate(table.lines):
+        print_line(f"{_BOLD}{line}{_PLAIN}" if columns and is_terminal and not number else line)
+    if table.hidden:
+        context = click.get_current_context(silent=True)
+        has_wide = context is not None and _WIDE_KEY in context.meta
+        advice = "--wide shows them" if has_wide else "a wider terminal shows them"
+        click.echo(f"note: no room for {', '.join(table.hidden)}: {advice}", err=True)
 
 
 def _cell(value: Any) -> str:

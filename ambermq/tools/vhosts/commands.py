@@ -12,7 +12,7 @@ from ambermq.engine.model.vhost_mode import VhostMode, mode_named
 from ambermq.log.manifest.vhost_manifest import check_name
 from ambermq.tools.client.broker_option import DATA_VARIABLE, URL_VARIABLE, broker_url, data_directory, place_options
 from ambermq.tools.terminal.errors import ToolError
-from ambermq.tools.terminal.output import output_option, print_done, print_rows, print_values
+from ambermq.tools.terminal.output import list_output_option, output_option, print_done, print_rows, print_values
 from ambermq.tools.vhosts.backends import RunningVhosts, VhostBackend, backend_of
 from ambermq.tools.vhosts.copy import copy_log
 
@@ -32,7 +32,7 @@ def vhost() -> None:
 
 @vhost.command("list", epilog="Example: ambermq vhost list --data ./data --output json")
 @place_options
-@output_option
+@list_output_option
 def list_vhosts(url: str | None, data: str | None, output: str) -> None:
     """List all virtual hosts, the default one first.
 

@@ -15,7 +15,14 @@ from ambermq.tools.past.moment_option import at_option
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.number_range import NumberRange
-from ambermq.tools.terminal.output import output_option, print_done, print_line, print_rows, print_values
+from ambermq.tools.terminal.output import (
+    list_output_option,
+    output_option,
+    print_done,
+    print_line,
+    print_rows,
+    print_values,
+)
 from ambermq.tools.wiring.client import managed_wiring, wiring_rows
 
 __all__ = ["muxer"]
@@ -37,7 +44,7 @@ def muxer() -> None:
 @muxer.command("list", epilog="Example: ambermq muxer list --data ./data --output json")
 @at_option
 @broker_options
-@output_option
+@list_output_option
 def list_muxers(at: str | None, url: str | None, data: str | None, output: str) -> None:
     """List all muxers, the oldest first."""
     if at is not None:
@@ -150,7 +157,7 @@ def delete(name: str, if_unused: bool, if_empty: bool, url: str | None, data: st
 
 
 def _print_muxers(rows: Iterable[dict[str, Any]], output: str) -> None:
-    print_rows(rows if output == "json" else map(_shown, rows), _COLUMNS, output)
+    print_rows(rows if output != "table" else map(_shown, rows), _COLUMNS, output)
 
 
 def _shown(values: dict[str, Any]) -> dict[str, Any]:

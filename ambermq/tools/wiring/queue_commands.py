@@ -18,7 +18,7 @@ from ambermq.tools.client.near_queues import near_queues
 from ambermq.tools.client.queue_completion import complete_queue
 from ambermq.tools.past.low_priority import ReadingGroup, lower_priority
 from ambermq.tools.past.moment_option import at_option
-from ambermq.tools.terminal.output import output_option, print_done, print_rows, print_values
+from ambermq.tools.terminal.output import list_output_option, output_option, print_done, print_rows, print_values
 
 __all__ = ["queue"]
 
@@ -42,7 +42,7 @@ def queue() -> None:
 @queue.command("list", epilog="Example: ambermq queue list --data ./data --at 2026-11-21 --output json")
 @at_option
 @broker_options
-@output_option
+@list_output_option
 def list_queues(at: str | None, url: str | None, data: str | None, output: str) -> None:
     """List all queues with their counts, the oldest first.
 

@@ -21,7 +21,14 @@ from ambermq.tools.past.low_priority import lower_priority
 from ambermq.tools.past.moment_option import at_option
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
-from ambermq.tools.terminal.output import output_option, print_json, print_rows, print_values, print_words
+from ambermq.tools.terminal.output import (
+    list_output_option,
+    output_option,
+    print_json,
+    print_rows,
+    print_values,
+    print_words,
+)
 
 __all__ = ["subscription"]
 
@@ -46,7 +53,7 @@ def _container_option(command: _Command) -> _Command:
 @subscription.command("list", epilog="Example: ambermq subscription list --data ./data --output json")
 @at_option
 @broker_options
-@output_option
+@list_output_option
 def list_subscriptions(at: str | None, url: str | None, data: str | None, output: str) -> None:
     """List all subscriptions, the oldest first.
 

@@ -29,18 +29,23 @@ def test_a_table_has_aligned_columns_and_whole_cells(capsys: pytest.CaptureFixtu
     assert "\x1b" not in header + first + second
 
 
-@pytest.mark.parametrize("columns", [1, 20, 60])
+@pytest.mark.parametrize(("columns", "hidden"), [(1, 3), (33, 1), (60, 0)])
 def test_a_narrow_terminal_cuts_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: int
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: int, hidden: int
 ) -> None:
-    """Text is folded and numbers are whole, however little room there is: half a number would be another one."""
+    """Text is folded and numbers are whole; columns without room are named on standard error."""
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    print_rows(ROWS, ("name", "bytes", "is_new", "note"), "table")
-    shown = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
-    assert {"orders", "1,234,567", "[bold]", "bytes"} <= set(shown.split())
+    names = ("name", "bytes", "is_new", "note")
+    print_rows(ROWS, names, "table")
+    printed = capsys.readouterr()
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", printed.out)
+    expected = ("orders", "1,234,567", "yes", "[bold]")[: len(names) - hidden]
+    assert {*expected} <= set(shown.split())
     assert shown.count("x") == 300
     assert "\u2026" not in shown
+    left_out = ", ".join(names[len(names) - hidden :])
+    assert printed.err == (f"note: no room for {left_out}: a wider terminal shows them\n" if hidden else "")
 
 
 def test_a_full_disk_is_told_of_standard_output(broker: ChildBroker) -> None:
