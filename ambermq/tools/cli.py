@@ -1,17 +1,21 @@
 """The command `ambermq`: the table of its commands. The module of a command is imported when the command runs."""
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 import click
 
 from ambermq import __version__
 from ambermq.tools.terminal.child_command import DIRECTORY_OPTION, check_package_directory
-from ambermq.tools.terminal.errors import translating
+from ambermq.tools.terminal.errors import JsonError, is_json_requested, translating
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.lazy_group import LazyGroup
 from ambermq.tools.terminal.standard_streams import check_streams
 
 __all__ = ["main"]
+
+_Result = TypeVar("_Result")
+_JSON_KEY: Final = "ambermq.json-errors"
 
 _COMMANDS: Final = {
     "acl": (
@@ -119,14 +123,32 @@ _EXIT_CODES = "\n".join(f"  {code.value:>2}  {code.meaning}" for code in ExitCod
 class _Ambermq(LazyGroup):
     """The outermost group; it checks the standard streams before it parses the command line."""
 
-    def make_context(self, *arguments: Any, **attributes: Any) -> click.Context:
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
         """Parse the command line; `--help` and `--version` print and exit here."""
+        is_json = is_json_requested(args)
 
         def make() -> click.Context:
             check_streams()
-            return super(_Ambermq, self).make_context(*arguments, **attributes)
+            return super(_Ambermq, self).make_context(info_name, args, parent, **extra)
 
-        return translating(make)
+        context = _with_json_errors(lambda: translating(make), is_json=is_json)
+        context.meta[_JSON_KEY] = is_json
+        return context
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; its errors are JSON if its output is."""
+        return _with_json_errors(lambda: super(_Ambermq, self).invoke(ctx), is_json=bool(ctx.meta.get(_JSON_KEY)))
+
+
+def _with_json_errors(run: Callable[[], _Result], *, is_json: bool) -> _Result:
+    try:
+        return run()
+    except click.ClickException as error:
+        if not is_json:
+            raise
+        raise JsonError(error) from error
 
 
 def _check_package(_context: click.Context, _option: click.Parameter, directory: str | None) -> None:

@@ -38,9 +38,9 @@ _LISTING: Final = (
 )
 _HISTORIES: Final = (
     ("history", "message", _FIRST_MESSAGE),
-    ("history", "queue", _QUEUE, "--from", "10s ago"),
+    ("history", "queue", _QUEUE, "--since", "10s ago"),
     ("history", "tail", "--limit", "100"),
-    ("history", "diff", "--from", "5s ago"),
+    ("history", "diff", "--since", "5s ago"),
 )
 
 

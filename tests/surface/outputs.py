@@ -263,11 +263,11 @@ def _past(run: Callable[..., None], url: str, place: Path) -> None:
     run("log dump")
     run("log verify")
     run("history tail", "--limit", "1000")
-    run("history queue", "orders", "--from", "0", "--to", "now")
+    run("history queue", "orders", "--since", "0", "--until", "now")
     peer = ProtonPeer(url)
     try:
         peer.receiver("later", name="link")
-        run("history diff", "--from", "5", "--to", "now")
+        run("history diff", "--since", "5", "--until", "now")
     finally:
         peer.drop()
     for name in ("m1", "m2", "m4", "m5"):

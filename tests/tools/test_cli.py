@@ -1,5 +1,6 @@
 """What all commands have in common, by walking the tree of them."""
 
+import json
 import shlex
 from collections.abc import Iterator
 
@@ -80,6 +81,69 @@ def test_every_option_has_help() -> None:
         if isinstance(parameter, click.Option) and not parameter.help
     ]
     assert silent == []
+
+
+@pytest.mark.parametrize(
+    "path", [path for path, command in ALL.items() if isinstance(command, click.Group)], ids=" ".join
+)
+def test_a_mistyped_command_is_refused_with_near_names(run: Run, path: tuple[str, ...]) -> None:
+    """In each group."""
+    name = next(iter(children(ALL[path])))
+    told = run(*path, f"{name}x")
+    assert told.exit_code == ExitCode.USAGE
+    assert f"No such command '{name}x'. Did you mean" in told.stderr
+    assert f"'{name}'" in told.stderr
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+def test_a_mistyped_option_is_refused_with_near_names(run: Run, path: tuple[str, ...]) -> None:
+    """Of each command."""
+    option = next((one for one in LEAVES[path].params if isinstance(one, click.Option) and not one.hidden), None)
+    name = "--help" if option is None else option.opts[0]
+    told = run(*path, f"{name}x")
+    assert told.exit_code == ExitCode.USAGE
+    assert "Did you mean" in told.stderr
+    assert f"'{name}'" in told.stderr
+
+
+def test_a_command_of_a_group_is_found_by_its_own_name(run: Run) -> None:
+    """`ambermq purge` is `ambermq queue purge`."""
+    assert "Did you mean 'queue purge'?" in run("purge", "orders").stderr
+
+
+JSON_ERRORS = [
+    (("queue", "list", "--url", "amqp://127.0.0.1:1", "--output", "json"), ExitCode.CANNOT_CONNECT, "cannot-connect"),
+    (("queue", "list", "--url", "amqp://127.0.0.1:1", "--output=ndjson"), ExitCode.CANNOT_CONNECT, "cannot-connect"),
+    (("queue", "browse", "q", "--ndjson", "--data", "/nowhere"), ExitCode.NOT_FOUND, "not-found"),
+    (("queue", "list", "--output", "json", "--outputt"), ExitCode.USAGE, "usage"),
+    (("queue", "lst", "--output", "json"), ExitCode.USAGE, "usage"),
+    (("lst", "--output", "json"), ExitCode.USAGE, "usage"),
+]
+
+
+@pytest.mark.parametrize(("words", "code", "name"), JSON_ERRORS)
+def test_errors_are_json_where_the_output_is(run: Run, words: tuple[str, ...], code: ExitCode, name: str) -> None:
+    """One document on standard error, with code, exit code and message."""
+    told = run(*words)
+    assert (told.exit_code, told.stdout) == (code, "")
+    (error,) = json.loads(told.stderr).values()
+    assert (error["code"], error["exit"]) == (name, code)
+    assert error["message"]
+    assert told.stderr.count("\n") == 1
+
+
+def test_the_parts_of_an_error_are_keys(run: Run) -> None:
+    """Each under its name."""
+    error = json.loads(run("config", "explain", "nope", "--output", "json").stderr)["error"]
+    assert error["where"] == "nope"
+    assert error["what"] == "no such key"
+    assert error["advice"] in error["message"]
+
+
+def test_words_behind_a_double_dash_are_no_options(run: Run) -> None:
+    """They are the body of a message."""
+    told = run("send", "q", "--url", "amqp://127.0.0.1:1", "--", "--ndjson")
+    assert told.stderr.startswith("error: ")
 
 
 def test_an_unknown_command_is_a_wrong_command_line(run: Run) -> None:

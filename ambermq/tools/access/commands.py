@@ -16,6 +16,7 @@ from ambermq.protocol.auth.roles import ROLES
 from ambermq.protocol.auth.rules import DEFAULT_VHOST, EVERY_VHOST, Effect, Rule, actions_named
 from ambermq.tools.access.backends import RuleBackend, RunningRules, backend_of
 from ambermq.tools.client.broker_option import DATA_VARIABLE, URL_VARIABLE, broker_url, data_directory, place_options
+from ambermq.tools.terminal.errors import TranslatingGroup
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.output import list_output_option, output_option, print_done, print_rows, print_values
 
@@ -30,7 +31,7 @@ def _vhost_option(default: str) -> Callable[[_Command], _Command]:
     return click.option("--vhost", metavar="V", default=default, show_default=True, help=help_text)
 
 
-@click.group(epilog="Example: ambermq acl allow alice send,receive 'orders.#' --data ./data")
+@click.group(cls=TranslatingGroup, epilog="Example: ambermq acl allow alice send,receive 'orders.#' --data ./data")
 def acl() -> None:
     """Allow, deny and explain what users may do.
 

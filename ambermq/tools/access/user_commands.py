@@ -4,7 +4,7 @@ Rule 1. A password comes from a file, from standard input or from a terminal.
 Rule 2. With --data the commands work without a broker, and before its first start.
 """
 
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -15,8 +15,9 @@ from ambermq.tools.access.user_backends import user_backend
 from ambermq.tools.client.broker_option import place_options, url_options
 from ambermq.tools.client.password_option import new_password
 from ambermq.tools.config.resolution import load_settings
-from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.errors import ToolError, TranslatingGroup
 from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.options import confirm, destructive_options, dry_run_option
 from ambermq.tools.terminal.output import list_output_option, output_option, print_json, print_rows, print_words
 
 __all__ = ["user"]
@@ -35,7 +36,7 @@ _plain_only_option = click.option(
 )
 
 
-@click.group(epilog="Example: ambermq user list --data ./data")
+@click.group(cls=TranslatingGroup, epilog="Example: ambermq user list --data ./data")
 def user() -> None:
     """Add, list, delete, enable, disable and import users.
 
@@ -90,13 +91,20 @@ def list_users(url: str | None, data: str | None, output: str) -> None:
 
 @user.command("delete", epilog="Example: ambermq user delete alice --data ./data")
 @click.argument("name")
+@destructive_options
 @place_options
 @output_option
-def delete(name: str, url: str | None, data: str | None, output: str) -> None:
+def delete(name: str, dry_run: bool, url: str | None, data: str | None, output: str) -> None:
     """Delete the user NAME, and close its connections.
 
     Exits 6 if there is no such user.
     """
+    if dry_run:
+        row = _row(name, url, data)
+        text = f"would delete user {name} and close {row['connections']:,} connections"
+        _print(text, {"dry_run": True, "name": name, "connections": row["connections"]}, output)
+        return
+    confirm(lambda: f"This deletes the user {name}, who has {_row(name, url, data)['connections']:,} connections")
     with user_backend(url, data, ServerLimits()) as users:
         users.delete(name)
     _print_done(f"deleted user {name}", name, "deleted", output)
@@ -157,9 +165,10 @@ def disable(name: str, url: str | None, data: str | None, output: str) -> None:
     type=click.Path(dir_okay=False),
     help="Configuration file with the table [users].",
 )
+@dry_run_option
 @url_options
 @output_option
-def import_users(config: str, url: str | None, data: str | None, output: str) -> None:
+def import_users(config: str, dry_run: bool, url: str | None, data: str | None, output: str) -> None:
     """Add the users of the table [users] in a configuration file.
 
     They keep the role administrator. Users that are stored already stay as they are. Remove the table afterwards.
@@ -171,12 +180,14 @@ def import_users(config: str, url: str | None, data: str | None, output: str) ->
     with user_backend(url, data, settings.server, may_create=True, has_secret=True) as users:
         known = {row["name"] for row in users.rows() if not row["configured"]}
         added = [name for name in settings.users if name not in known]
-        for name in added:
+        for name in () if dry_run else added:
             users.create(name, settings.users[name], (ADMINISTRATOR,), plain_only=False)
-    if output == "json":
-        print_json({"added": added, "known": sorted(known.intersection(settings.users))})
+    values = {"added": added, "known": sorted(known.intersection(settings.users))}
+    count = f"{len(added)} of {len(settings.users)} users"
+    if dry_run:
+        _print(f"would add {count}: {', '.join(added) or 'none'}", {"dry_run": True, **values}, output)
     else:
-        print_words(f"added {len(added)} of {len(settings.users)} users; remove the table [users] from {config}")
+        _print(f"added {count}; remove the table [users] from {config}", values, output)
 
 
 def _limits(config: str | None) -> ServerLimits:
@@ -184,7 +195,20 @@ def _limits(config: str | None) -> ServerLimits:
 
 
 def _print_done(text: str, name: str, what: str, output: str) -> None:
+    _print(text, {"name": name, what: True}, output)
+
+
+def _print(text: str, values: dict[str, Any], output: str) -> None:
     if output == "json":
-        print_json({"name": name, what: True})
+        print_json(values)
     else:
         print_words(text)
+
+
+def _row(name: str, url: str | None, data: str | None) -> dict[str, Any]:
+    """Return the attributes of a user; raise ToolError if there is none."""
+    with user_backend(url, data, ServerLimits()) as users:
+        row = next((row for row in users.rows() if row["name"] == name), None)
+    if row is None:
+        raise ToolError(f"no user {name!r}", code=ExitCode.NOT_FOUND)
+    return row

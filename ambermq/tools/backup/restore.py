@@ -43,7 +43,7 @@ from ambermq.tools.backup.reader import BackupReader
 from ambermq.tools.backup.verify import check_backup
 from ambermq.tools.terminal.errors import ToolError
 
-__all__ = ["restore_backup"]
+__all__ = ["check_target", "restore_backup"]
 
 _STORAGE: Final = DiskStorage()
 _SYNC_BYTES: Final = 8 << 20
@@ -56,7 +56,7 @@ def restore_backup(path: str, directory: str) -> Manifest:
     Raises ToolError if the directory holds a log or cannot be written, LockedError if a broker has locked it, and the
     errors of `verify_backup`. After an error the directory is as it was before.
     """
-    _refuse_log(directory)
+    check_target(directory)
     with BackupReader(path) as reader:
         check_backup(reader, path)
         created = _missing(directory)
@@ -64,7 +64,7 @@ def restore_backup(path: str, directory: str) -> Manifest:
             _STORAGE.makedirs(directory)
             lock = _STORAGE.lock(lock_path(directory))
             try:
-                _refuse_log(directory)
+                check_target(directory)
                 return _restore(reader, directory)
             except BaseException:
                 _sweep(directory)
@@ -184,7 +184,7 @@ def _crc_of(file: DiskFile) -> int:
     return crc
 
 
-def _refuse_log(directory: str) -> None:
+def check_target(directory: str) -> None:
     """Raise ToolError if the directory holds a log, or files of one."""
     if _STORAGE.exists(manifest_path(directory)):
         raise ToolError("the directory holds a log already", where=directory, advice="name another one with --data")

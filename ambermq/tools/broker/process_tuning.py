@@ -41,9 +41,11 @@ _OLD_COUNT: Final = 10_000_000
 def configure_logging(level: str, form: str = "auto") -> None:
     """Configure log lines: this level and above, one line each, on standard error, times in UTC.
 
-    `form` is one of LOG_FORMATS. Pretty lines have colours only on a terminal, where `auto` chooses them; elsewhere
-    `auto` is pretty without colours, as a service manager's journal shows it.
+    `form` is one of LOG_FORMATS. `auto` is pretty on a terminal and JSON elsewhere. Pretty lines have colours only on a
+    terminal.
     """
+    if form == "auto":
+        form = "pretty" if sys.stderr.isatty() else "json"
     final: Any = structlog.processors.JSONRenderer() if form == "json" else _pretty()
     errors = [structlog.processors.dict_tracebacks] if form == "json" else []
     structlog.configure(

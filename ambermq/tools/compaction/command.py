@@ -39,6 +39,7 @@ from ambermq.tools.spark.session import check_packages
 from ambermq.tools.terminal.durations import duration_text
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.options import renamed_option
 from ambermq.tools.terminal.output import output_option, print_json, print_line, print_values
 from ambermq.tools.terminal.progress import progress_bar
 from ambermq.tools.terminal.sizes import parse_size, size_text
@@ -87,8 +88,10 @@ _RATE_MIB: Final = 32
     help="Keep the history from the oldest snapshot on that a person requested.",
 )
 @click.option("--archive", metavar="DIR", help="Write the removed events to Parquet files in this directory first.")
-@click.option(
+@renamed_option(
     "--rate",
+    "--disk-rate",
+    "rate",
     type=click.IntRange(0),
     metavar="MIB",
     help=f"Maximum MiB a second that each task reads; 0 is no limit. Default: {_RATE_MIB} while a broker runs.",

@@ -42,7 +42,7 @@ class LogLines:
     level: str = _one_of("info", LOG_LEVELS)
     """The lowest level of log lines: debug, info, warning or error."""
     format: str = _one_of("auto", LOG_FORMATS)
-    """Log lines as JSON, or for people; auto: for people, in colours on a terminal."""
+    """Log lines as JSON, or for people; auto: for people on a terminal, else JSON."""
 
 
 @dataclass(frozen=True, slots=True)

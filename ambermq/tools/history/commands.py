@@ -29,7 +29,7 @@ _COMMANDS: Final = {
 @click.group(
     cls=ReadingGroup,
     lazy=_COMMANDS,
-    epilog="Example: ambermq history diff --from 2026-11-21T22:33:53Z --to now --data ./data",
+    epilog="Example: ambermq history diff --since '10m ago' --until now --data ./data",
 )
 def history() -> None:
     """Show what happened to queues and messages, and when."""

@@ -13,6 +13,7 @@ from ambermq.tools.past.moment_option import WHEN_HELP
 from ambermq.tools.past.past_access import moment_of, opened_past, state_of, watched_events
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.options import renamed_option
 from ambermq.tools.terminal.output import output_option, print_json, print_line, print_rows
 
 __all__ = ["diff"]
@@ -34,9 +35,9 @@ _LINKS: Final = ("change", "link", "node", "name")
 _ROWS_MAX: Final = 20
 
 
-@click.command("diff", epilog="Example: ambermq history diff --from 2026-11-21T22:33:53Z --to now --data ./data")
-@click.option("--from", "begin", required=True, metavar="WHEN", help=WHEN_HELP)
-@click.option("--to", "end", default="now", show_default=True, metavar="WHEN", help=WHEN_HELP)
+@click.command("diff", epilog="Example: ambermq history diff --since '10m ago' --until now --data ./data")
+@renamed_option("--from", "--since", "begin", required=True, metavar="WHEN", help=WHEN_HELP)
+@renamed_option("--to", "--until", "end", default="now", show_default=True, metavar="WHEN", help=WHEN_HELP)
 @data_option
 @output_option
 def diff(begin: str, end: str, data: str | None, output: str) -> None:
@@ -47,7 +48,7 @@ def diff(begin: str, end: str, data: str | None, output: str) -> None:
     with opened_past(None, data) as past:
         (first, first_us), (last, last_us) = moment_of(past, begin), moment_of(past, end)
         if last < first:
-            raise ToolError("--to lies before --from", where=f"{first} to {last}", code=ExitCode.USAGE)
+            raise ToolError("--until lies before --since", where=f"{first} to {last}", code=ExitCode.USAGE)
         between = StateFold(state_of(past, first))
         between.fold(watched_events(past, first + 1, last))
     changes = {

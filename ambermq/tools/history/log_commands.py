@@ -30,9 +30,12 @@ from ambermq.tools.history.event_text import EVENT_TYPES, Line, event_line, type
 from ambermq.tools.past.background_storage import open_log, storage_of
 from ambermq.tools.past.id_names import IdNames
 from ambermq.tools.past.low_priority import ReadingGroup, directory_to_read
+from ambermq.tools.past.moment_option import WHEN_HELP, parse_offset
+from ambermq.tools.past.past_access import moment_of
 from ambermq.tools.past.past_names import names_in
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.options import renamed_option
 from ambermq.tools.terminal.output import (
     list_output_option,
     output_option,
@@ -94,10 +97,10 @@ def segment_rows(reader: LogReader) -> Iterator[dict[str, Any]]:
         }
 
 
-@log.command("dump", epilog="Example: ambermq log dump --data ./data --queue orders --from 100 --output json")
+@log.command("dump", epilog="Example: ambermq log dump --data ./data --queue orders --since 0 --output ndjson")
 @data_option
-@click.option("--from", "first", type=click.IntRange(0), metavar="OFFSET", help="First offset.")
-@click.option("--to", "last", type=click.IntRange(0), metavar="OFFSET", help="Last offset.")
+@renamed_option("--from", "--since", "first", metavar="WHEN", help=f"First event. {WHEN_HELP}")
+@renamed_option("--to", "--until", "last", metavar="WHEN", help="Last event, written as for --since.")
 @click.option(
     "--type", "types", multiple=True, type=click.Choice(EVENT_TYPES), help="Only events of this type; may be repeated."
 )
@@ -107,8 +110,8 @@ def segment_rows(reader: LogReader) -> Iterator[dict[str, Any]]:
 @stream_output_option
 def dump(
     data: str | None,
-    first: int | None,
-    last: int | None,
+    first: str | None,
+    last: str | None,
     types: tuple[str, ...],
     queue: str | None,
     limit: int | None,
@@ -119,9 +122,11 @@ def dump(
 
     A line has offset, time in UTC, type and what happened. --output json or ndjson prints NDJSON.
     """
-    if first is not None and last is not None and last < first:
-        raise ToolError("--to lies before --from", where=f"{first} to {last}", code=ExitCode.USAGE)
-    lines = _lines(directory_to_read(data), first, last, types=frozenset(types), queue=queue, follow=follow)
+    directory = directory_to_read(data)
+    begin, end = _offset(directory, first, is_first=True), _offset(directory, last, is_first=False)
+    if begin is not None and end is not None and end < begin:
+        raise ToolError("--until lies before --since", where=f"{begin} to {end}", code=ExitCode.USAGE)
+    lines = _lines(directory, begin, end, types=frozenset(types), queue=queue, follow=follow)
     try:
         for line in islice(lines, limit):
             if output != "table":
@@ -131,6 +136,16 @@ def dump(
     except KeyboardInterrupt:
         if not follow:
             raise
+
+
+def _offset(directory: str, text: str | None, *, is_first: bool) -> int | None:
+    """Return the offset of a moment: that of the first event from it on, or of the last one up to it."""
+    offset = None if text is None else parse_offset(text)
+    if text is None or offset is not None:
+        return offset
+    with open_past(directory, storage=storage_of(directory)) as past:
+        found, time_us = moment_of(past, text)
+        return found + 1 if is_first and past.time_at(found) < time_us else found
 
 
 def _lines(

@@ -17,6 +17,7 @@ from ambermq.tools.past.past_access import moment_of, opened_past, state_of, wat
 from ambermq.tools.past.queue_rows import no_such_queue
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.options import renamed_option
 from ambermq.tools.terminal.output import list_output_option, print_line, print_rows
 from ambermq.tools.terminal.sparkline import spark
 
@@ -35,12 +36,16 @@ _CHARTED: Final = ("depth", "published_per_second", "settled_per_second", "oldes
 _SPAN_US: Final = 3_600_000_000
 
 
-@click.command("queue", epilog="Example: ambermq history queue orders --from 2026-11-21 --step 1h --data ./data")
+@click.command("queue", epilog="Example: ambermq history queue orders --since '10m ago' --step 30s --data ./data")
 @click.argument("name")
-@click.option(
-    "--from", "begin", metavar="WHEN", help=f"{WHEN_HELP} Default: an hour before --to, or when the queue was declared."
+@renamed_option(
+    "--from",
+    "--since",
+    "begin",
+    metavar="WHEN",
+    help=f"{WHEN_HELP} Default: an hour before --until, or when the queue was declared.",
 )
-@click.option("--to", "end", metavar="WHEN", default="now", show_default=True, help=WHEN_HELP)
+@renamed_option("--to", "--until", "end", metavar="WHEN", default="now", show_default=True, help=WHEN_HELP)
 @click.option("--step", metavar="DURATION", help="Time between two rows, such as 10s or 1h30m. Default: about 20 rows.")
 @data_option
 @list_output_option
@@ -83,7 +88,7 @@ def _times(begin_us: int, end_us: int, step: str | None) -> list[int]:
         raise ToolError(
             "the time span does not fit the steps",
             where=f"{iso_time(begin_us)} to {iso_time(end_us)}",
-            expected=f"--from before --to, and 1 to {STEPS_MAX} steps",
+            expected=f"--since before --until, and 1 to {STEPS_MAX} steps",
             found=f"a step of {step_us / 1_000_000:g} s",
             code=ExitCode.USAGE,
         )

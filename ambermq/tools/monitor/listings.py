@@ -8,6 +8,7 @@ import click
 from ambermq.tools.client.broker_option import broker_url, place_options
 from ambermq.tools.monitor.reading import monitoring
 from ambermq.tools.terminal.durations import duration_text
+from ambermq.tools.terminal.errors import TranslatingGroup
 from ambermq.tools.terminal.output import list_output_option, output_option, print_done, print_rows, print_values
 
 __all__ = ["connections", "links", "sessions"]
@@ -61,7 +62,7 @@ def _close(kind: _Kind, name: str, url: str | None, data: str | None, output: st
     print_done(f"closed {kind.noun} {name}", {"name": name, "closed": True}, output)
 
 
-@click.group(epilog="Example: ambermq connections list --data ./data")
+@click.group(cls=TranslatingGroup, epilog="Example: ambermq connections list --data ./data")
 def connections() -> None:
     """List, show and close the connections of all virtual hosts."""
 
@@ -105,7 +106,7 @@ def _of_option(command: Any) -> Any:
     return click.option("--connection", metavar="N", help="Only those of connection N.")(command)
 
 
-@click.group(epilog="Example: ambermq sessions list --data ./data")
+@click.group(cls=TranslatingGroup, epilog="Example: ambermq sessions list --data ./data")
 def sessions() -> None:
     """List, show and close the sessions of all connections."""
 
@@ -146,7 +147,7 @@ def close_session(name: str, url: str | None, data: str | None, output: str) -> 
     _close(_SESSIONS, name, url, data, output)
 
 
-@click.group(epilog="Example: ambermq links list --data ./data")
+@click.group(cls=TranslatingGroup, epilog="Example: ambermq links list --data ./data")
 def links() -> None:
     """List, show and close the links of all connections."""
 

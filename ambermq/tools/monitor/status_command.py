@@ -19,7 +19,9 @@ _LABEL: Final = 12
 
 
 @click.command(epilog="Example: ambermq status --data ./data")
-@click.option("--queues", type=click.IntRange(0, 1000), default=10, show_default=True, help="Deepest queues to show.")
+@click.option(
+    "--limit", "queues", type=click.IntRange(0, 1000), default=10, show_default=True, help="Deepest queues to show."
+)
 @click.option(
     "--interval", type=click.FloatRange(0.1, 60), default=1.0, show_default=True, help="Seconds to measure rates over."
 )

@@ -30,7 +30,9 @@ Screen = tuple[list[str], BrokerReading]
 
 
 @click.command(epilog="Example: ambermq top --interval 2 --data ./data")
-@click.option("--queues", type=click.IntRange(1, 1000), default=20, show_default=True, help="Most queues to show.")
+@click.option(
+    "--limit", "queues", type=click.IntRange(1, 1000), default=20, show_default=True, help="Most queues to show."
+)
 @click.option(
     "--sort", type=click.Choice(tuple(SORT_KEYS)), default="depth", show_default=True, help="Order of the queues."
 )

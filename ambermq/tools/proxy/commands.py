@@ -16,6 +16,7 @@ from ambermq.tools.proxy.record_command import RecordTask, listen_address, recor
 from ambermq.tools.proxy.recording_file import LEAST_BYTES, open_recording
 from ambermq.tools.proxy.replay_command import ReplayTask, replay_recording
 from ambermq.tools.proxy.trace import Trace
+from ambermq.tools.terminal.errors import TranslatingGroup
 from ambermq.tools.terminal.number_range import NumberRange
 from ambermq.tools.terminal.output import output_option, print_json, print_line, stream_output_option
 
@@ -31,7 +32,7 @@ _BYTES_MAX: Final = 1 << 30
 _CONNECTIONS_MAX: Final = 1_000
 
 
-@click.group(epilog="Example: ambermq proxy print session.rec --only attach")
+@click.group(cls=TranslatingGroup, epilog="Example: ambermq proxy print session.rec --only attach")
 def proxy() -> None:
     """Record, print and replay AMQP 1.0 connections of any client.
 
@@ -56,7 +57,7 @@ def proxy() -> None:
 @broker_tls_options
 @click.option("--print", "is_printed", is_flag=True, help="Print the trace while it is recorded.")
 @click.option(
-    "--max-bytes",
+    "--bytes-max",
     type=click.IntRange(LEAST_BYTES),
     default=_BYTES_MAX,
     show_default=True,
@@ -64,7 +65,7 @@ def proxy() -> None:
     help="Maximum size of FILE; then clients are relayed and not recorded.",
 )
 @click.option(
-    "--max-connections",
+    "--connections-max",
     type=click.IntRange(1),
     default=_CONNECTIONS_MAX,
     show_default=True,
@@ -78,8 +79,8 @@ def record(
     tls_cert: str,
     tls_key: str,
     is_printed: bool,
-    max_bytes: int,
-    max_connections: int,
+    bytes_max: int,
+    connections_max: int,
     output: str,
 ) -> None:
     """Record all connections through a listener into FILE.
@@ -91,7 +92,7 @@ def record(
     url = BrokerUrl.parse(target)
     if url.is_unix:
         raise click.UsageError("--to needs a broker behind TCP: amqp[s]://HOST:PORT")
-    limits = (max_bytes, max_connections)
+    limits = (bytes_max, connections_max)
     record_until_signal(RecordTask(host, port, url, file, *limits, is_printed, output, is_secure, tls_cert, tls_key))
 
 

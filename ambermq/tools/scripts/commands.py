@@ -14,7 +14,7 @@ from ambermq.tools.client.broker_option import broker_options, broker_url
 from ambermq.tools.scripts.grammar import parse_script
 from ambermq.tools.scripts.script_run import ScriptRun
 from ambermq.tools.scripts.statements import STATEMENTS
-from ambermq.tools.terminal.errors import ToolError, translated
+from ambermq.tools.terminal.errors import ToolError, TranslatingGroup, translated
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.output import output_option, print_json, print_line
 
@@ -24,7 +24,7 @@ _BYTES_MAX = 1 << 20
 """The maximum size of a script."""
 
 
-@click.group(epilog="Example: ambermq script run restart.script")
+@click.group(cls=TranslatingGroup, epilog="Example: ambermq script run restart.script")
 def script() -> None:
     """Run scripts of AMQP clients, to reproduce a bug without code.
 

@@ -16,7 +16,7 @@ from ambermq.tools.config.effective_values import rows_of
 from ambermq.tools.config.keys import Key, all_keys
 from ambermq.tools.config.resolution import SettingsSource
 from ambermq.tools.settings.toml_text import toml_of
-from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.errors import ToolError, TranslatingGroup
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.output import output_option, print_done, print_rows, print_values, print_words
 from ambermq.tools.terminal.variables import read_variable
@@ -29,7 +29,7 @@ _CONFLICT: Final = 409
 _FILE: Final = click.Path(dir_okay=False)
 
 
-@click.group(epilog="Example: ambermq config explain connections_max")
+@click.group(cls=TranslatingGroup, epilog="Example: ambermq config explain connections_max")
 def config() -> None:
     """Show, check, explain and reload the configuration.
 

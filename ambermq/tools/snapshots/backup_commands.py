@@ -19,7 +19,7 @@ from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST
 from ambermq.tools.backup.export import export_backup
 from ambermq.tools.backup.format import Table
 from ambermq.tools.backup.reader import BackupReader
-from ambermq.tools.backup.restore import restore_backup
+from ambermq.tools.backup.restore import check_target, restore_backup
 from ambermq.tools.backup.verify import verify_backup
 from ambermq.tools.client.broker_option import data_directory, data_option, directory_option, running_broker
 from ambermq.tools.client.broker_url import BrokerUrl
@@ -28,6 +28,7 @@ from ambermq.tools.client.management_client import SnapshotManagement
 from ambermq.tools.past.low_priority import directory_to_read
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.options import dry_run_option, renamed_option
 from ambermq.tools.terminal.output import output_option, print_done
 from ambermq.tools.vhosts.backends import backend_of
 
@@ -41,8 +42,10 @@ _MIB: Final = 1 << 20
 @click.argument("path")
 @data_option
 @click.option("--take", is_flag=True, help="Take the snapshot NAME first.")
-@click.option(
+@renamed_option(
     "--rate",
+    "--disk-rate",
+    "rate",
     type=click.IntRange(0),
     default=32,
     show_default=True,
@@ -71,13 +74,17 @@ def export(name: str, path: str, data: str | None, take: bool, rate: int, output
 @click.option(
     "--as-vhost", "vhost", default=DEFAULT_VHOST, show_default=True, metavar="V", help="Name of the new virtual host."
 )
+@dry_run_option
 @output_option
-def restore(path: str, data: str | None, vhost: str, output: str) -> None:
+def restore(path: str, data: str | None, vhost: str, dry_run: bool, output: str) -> None:
     """Create a log in the directory DIR from the backup at PATH.
 
     DIR must not hold a log. The command checks the whole backup first, and DIR holds all of it or nothing. Then start a
     broker on DIR. With --as-vhost the backup becomes a new virtual host of the broker on DIR, which may run.
     """
+    if dry_run:
+        _print_restore(path, data, vhost, output)
+        return
     with _backup_errors(), _target(data, vhost) as directory:
         manifest = restore_backup(path, directory)
         with BackupReader(path) as reader:
@@ -88,6 +95,18 @@ def restore(path: str, data: str | None, vhost: str, output: str) -> None:
         output,
         indent=True,
     )
+
+
+def _print_restore(path: str, data: str | None, vhost: str, output: str) -> None:
+    """Check a backup and its target, and print what a restore would do."""
+    directory = data_directory(data, must_exist=False)
+    if vhost == DEFAULT_VHOST:
+        check_target(directory)
+    elif any(row["name"] == vhost for row in backend_of(data_directory(data)).rows()):
+        raise ToolError(f"there is a virtual host {vhost!r} already", where=directory)
+    table = verified_backup(path)
+    values = {"dry_run": True, **backup_values(directory, table), "from_log_id": table.log_id}
+    print_done(f"would restore {table.name} to {directory}: {_summary(table)}", values, output, indent=True)
 
 
 def _target(data: str | None, vhost: str) -> AbstractContextManager[str]:

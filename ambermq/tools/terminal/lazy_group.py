@@ -5,7 +5,6 @@ A test compares those lines with the commands' own help.
 """
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, Final
 
@@ -41,19 +40,6 @@ class LazyGroup(TranslatingGroup):
             module, _, attribute = self._lazy[cmd_name][0].partition(":")
             self.add_command(getattr(import_module(module), attribute), cmd_name)
         return super().get_command(ctx, cmd_name)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return a command's name, the command, and what follows it; an unknown name fails with near names."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            near = get_close_matches(args[0], self.list_commands(ctx), n=3, cutoff=0.6)
-            if "Did you mean" in error.message or not near or args[0].startswith("-"):
-                raise
-            told = ", ".join(repr(name) for name in near)
-            raise click.UsageError(f"{error.message} Did you mean {told}?", ctx) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without an import."""

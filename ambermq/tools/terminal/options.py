@@ -90,8 +90,13 @@ def confirm(describe: Callable[[], str]) -> None:
     context = click.get_current_context()
     if context.meta.get(_YES_KEY):
         return
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not _has_terminal():
         warn(f"`{context.command_path}` needs --yes without a terminal from {REMOVAL} on")
         return
     if not click.confirm(f"{printable(describe())}. Go on?", err=True):
         raise ToolError("nothing was changed", where=context.command_path)
+
+
+def _has_terminal() -> bool:
+    """Return whether a person can read a question and answer it."""
+    return sys.stdin.isatty() and sys.stderr.isatty()

@@ -4,14 +4,16 @@ The commands send requests to a running broker. Without one they change the file
 """
 
 import os
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import click
 
 from ambermq.engine.model.vhost_mode import VhostMode, mode_named
 from ambermq.log.manifest.vhost_manifest import check_name
 from ambermq.tools.client.broker_option import DATA_VARIABLE, URL_VARIABLE, broker_url, data_directory, place_options
-from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.errors import ToolError, TranslatingGroup
+from ambermq.tools.terminal.options import confirm, destructive_options, dry_run_option
 from ambermq.tools.terminal.output import list_output_option, output_option, print_done, print_rows, print_values
 from ambermq.tools.vhosts.backends import RunningVhosts, VhostBackend, backend_of
 from ambermq.tools.vhosts.copy import copy_log
@@ -22,7 +24,7 @@ _RUNNING_COLUMNS: Final = ("name", "mode", "connections", "queues", "messages", 
 _STOPPED_COLUMNS: Final = ("name", "mode", "directory")
 
 
-@click.group(epilog="Example: ambermq vhost copy default rehearsal --data ./data")
+@click.group(cls=TranslatingGroup, epilog="Example: ambermq vhost copy default rehearsal --data ./data")
 def vhost() -> None:
     """List, show, create, copy, reset and delete virtual hosts.
 
@@ -82,9 +84,10 @@ def create(name: str, mode: str, url: str | None, data: str | None, output: str)
 @vhost.command("copy", epilog="Example: ambermq vhost copy default rehearsal --data ./data")
 @click.argument("source")
 @click.argument("name")
+@dry_run_option
 @place_options
 @output_option
-def copy(source: str, name: str, url: str | None, data: str | None, output: str) -> None:
+def copy(source: str, name: str, dry_run: bool, url: str | None, data: str | None, output: str) -> None:
     """Copy the virtual host SOURCE, at one moment, to a new one: NAME.
 
     All virtual hosts are served meanwhile. The command reads the log's files, so it needs --data. It copies no links.
@@ -94,6 +97,12 @@ def copy(source: str, name: str, url: str | None, data: str | None, output: str)
     backend = _backend(url, data)
     if any(row["name"] == name for row in backend.rows()):
         raise ToolError(f"there is a virtual host {name!r} already")
+    if dry_run:
+        row = dict(backend.row(source))
+        print_done(
+            f"would copy {_counted(row)} to {name}", {"dry_run": True, **row, "name": name, "source": source}, output
+        )
+        return
     with backend.snapshot(source) as (directory, snapshot), backend.new(name) as target:
         table = copy_log(directory, snapshot, target)
     counts = {"queues": table.queue_count, "messages": table.message_count, "end": table.end}
@@ -103,14 +112,21 @@ def copy(source: str, name: str, url: str | None, data: str | None, output: str)
 
 @vhost.command("reset", epilog="Example: ambermq vhost reset rehearsal --data ./data")
 @click.argument("name")
+@destructive_options
 @place_options
 @output_option
-def reset(name: str, url: str | None, data: str | None, output: str) -> None:
+def reset(name: str, dry_run: bool, url: str | None, data: str | None, output: str) -> None:
     """Remove all queues and messages of the virtual host NAME.
 
     Its links end. Its history stays.
     """
-    counts = dict(_backend(url, data).reset(name))
+    backend = _backend(url, data)
+    if dry_run:
+        row = dict(backend.row(name))
+        print_done(f"would reset {_counted(row)}", {"dry_run": True, **row}, output)
+        return
+    confirm(lambda: f"This removes all queues and messages of {_counted(backend.row(name))}")
+    counts = dict(backend.reset(name))
     summary = f"{counts.get('queues', 0):,} queues and {counts.get('messages', 0):,} messages removed"
     print_done(f"reset {name}: {summary}", {"name": name, **counts}, output)
 
@@ -118,15 +134,28 @@ def reset(name: str, url: str | None, data: str | None, output: str) -> None:
 @vhost.command("delete", epilog="Example: ambermq vhost delete rehearsal --force --data ./data")
 @click.argument("name")
 @click.option("--force", is_flag=True, help="Close its connections. Default: refuse if it has any.")
+@destructive_options
 @place_options
 @output_option
-def delete(name: str, force: bool, url: str | None, data: str | None, output: str) -> None:
+def delete(name: str, force: bool, dry_run: bool, url: str | None, data: str | None, output: str) -> None:
     """Delete the virtual host NAME with its log and snapshots.
 
     Its history goes too. Exits 6 if there is no such virtual host.
     """
-    _backend(url, data).delete(name, force=force)
+    backend = _backend(url, data)
+    if dry_run:
+        row = dict(backend.row(name))
+        if row.get("connections") and not force:
+            raise ToolError(f"{name} has {row['connections']:,} connections", advice="give --force")
+        print_done(f"would delete {_counted(row)}", {"dry_run": True, **row}, output)
+        return
+    confirm(lambda: f"This deletes the log and all snapshots of {_counted(backend.row(name))}")
+    backend.delete(name, force=force)
     print_done(f"deleted {name}", {"name": name, "deleted": True}, output)
+
+
+def _counted(row: Mapping[str, Any]) -> str:
+    return f"{row['name']} with {row.get('queues', 0):,} queues and {row.get('messages', 0):,} messages"
 
 
 def _backend(url: str | None, data: str | None) -> VhostBackend:

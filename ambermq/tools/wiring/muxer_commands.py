@@ -12,9 +12,10 @@ from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.tools.client.broker_option import broker_options
 from ambermq.tools.config.attachment_options import member_text, options_of, options_text
 from ambermq.tools.past.moment_option import at_option
-from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.errors import ToolError, TranslatingGroup
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.number_range import NumberRange
+from ambermq.tools.terminal.options import confirm, destructive_options
 from ambermq.tools.terminal.output import (
     list_output_option,
     output_option,
@@ -33,7 +34,7 @@ _PROBABILITY: Final = NumberRange(0, 1)
 _SEED: Final = click.IntRange(-(1 << 63), (1 << 63) - 1)
 
 
-@click.group(epilog="Example: ambermq muxer list --data ./data")
+@click.group(cls=TranslatingGroup, epilog="Example: ambermq muxer list --data ./data")
 def muxer() -> None:
     """List, show, declare, update and delete muxers.
 
@@ -144,16 +145,43 @@ def update(
 @click.argument("name")
 @click.option("--if-unused", is_flag=True, help="Only if no producer sends to it and no muxer passes on to it.")
 @click.option("--if-empty", is_flag=True, help="Only if it has no attachments.")
+@destructive_options
 @broker_options
 @output_option
-def delete(name: str, if_unused: bool, if_empty: bool, url: str | None, data: str | None, output: str) -> None:
+def delete(
+    name: str, if_unused: bool, if_empty: bool, dry_run: bool, url: str | None, data: str | None, output: str
+) -> None:
     """Delete the muxer NAME with its attachments.
 
     Exits 6 if there is no such muxer.
     """
+    if dry_run:
+        row = _read(name, url, data)
+        _check_unused(row, if_unused=if_unused, if_empty=if_empty)
+        print_done(f"would delete {_counted(row)}", {"dry_run": True, **row}, output)
+        return
+    confirm(lambda: f"This deletes the muxer {_counted(_read(name, url, data))}")
     with managed_wiring(url, data) as management:
         management.delete_muxer(name, if_unused=if_unused, if_empty=if_empty)
     print_done(f"deleted {name}", {"name": name, "deleted": True}, output)
+
+
+def _read(name: str, url: str | None, data: str | None) -> dict[str, Any]:
+    """Return the attributes of a muxer; the connection ends before a question is asked."""
+    with managed_wiring(url, data) as management:
+        return dict(management.muxer(name))
+
+
+def _check_unused(row: dict[str, Any], *, if_unused: bool, if_empty: bool) -> None:
+    """Raise ToolError if the conditions of a deletion are not met, as far as the attributes of the muxer show them."""
+    if if_unused and row["producers"]:
+        raise ToolError(f"the muxer has {row['producers']:,} producers", where=row["name"])
+    if if_empty and row["attachments"]:
+        raise ToolError(f"the muxer has {row['attachments']:,} attachments", where=row["name"])
+
+
+def _counted(row: dict[str, Any]) -> str:
+    return f"{row['name']} with {row['attachments']:,} attachments and {row['producers']:,} producers"
 
 
 def _print_muxers(rows: Iterable[dict[str, Any]], output: str) -> None:

@@ -3,7 +3,7 @@
 With --at the commands read the log, and send no request to a broker.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -18,6 +18,8 @@ from ambermq.tools.client.near_queues import near_queues
 from ambermq.tools.client.queue_completion import complete_queue
 from ambermq.tools.past.low_priority import ReadingGroup, lower_priority
 from ambermq.tools.past.moment_option import at_option
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.options import confirm, destructive_options
 from ambermq.tools.terminal.output import list_output_option, output_option, print_done, print_rows, print_values
 
 __all__ = ["queue"]
@@ -117,13 +119,22 @@ def update(name: str, messages_max: int, url: str | None, data: str | None, outp
 @click.argument("name", shell_complete=complete_queue)
 @click.option("--if-unused", is_flag=True, help="Only if it has no consumers.")
 @click.option("--if-empty", is_flag=True, help="Only if it has no messages.")
+@destructive_options
 @broker_options
 @output_option
-def delete(name: str, if_unused: bool, if_empty: bool, url: str | None, data: str | None, output: str) -> None:
+def delete(
+    name: str, if_unused: bool, if_empty: bool, dry_run: bool, url: str | None, data: str | None, output: str
+) -> None:
     """Delete the queue NAME and the messages on it.
 
     Exits 6 if there is no such queue.
     """
+    if dry_run:
+        row = _read(name, url, data)
+        _check_unused(row, if_unused=if_unused, if_empty=if_empty)
+        print_done(f"would delete {_shown(row)}", {"dry_run": True, **row}, output)
+        return
+    confirm(lambda: f"This deletes the queue {_shown(_read(name, url, data))}")
     with _management(url, data, name) as management:
         management.delete(name, if_unused=if_unused, if_empty=if_empty)
     print_done(f"deleted {name}", {"name": name, "deleted": True}, output)
@@ -131,16 +142,41 @@ def delete(name: str, if_unused: bool, if_empty: bool, url: str | None, data: st
 
 @queue.command("purge", epilog="Example: ambermq queue purge orders --data ./data")
 @click.argument("name", shell_complete=complete_queue)
+@destructive_options
 @broker_options
 @output_option
-def purge(name: str, url: str | None, data: str | None, output: str) -> None:
+def purge(name: str, dry_run: bool, url: str | None, data: str | None, output: str) -> None:
     """Remove the available messages of queue NAME.
 
     Messages that a consumer has acquired stay.
     """
+    if dry_run:
+        row = _read(name, url, data)
+        values = {"dry_run": True, "name": name, "messages": row["available"]}
+        print_done(f"would purge {row['available']:,} messages from {name}", values, output)
+        return
+    confirm(lambda: f"This removes the available messages of {_shown(_read(name, url, data))}")
     with _management(url, data, name) as management:
         count = management.purge(name)
     print_done(f"purged {count:,} messages from {name}", {"name": name, "messages": count}, output)
+
+
+def _read(name: str, url: str | None, data: str | None) -> dict[str, Any]:
+    """Return the attributes of a queue; the connection ends before a question is asked."""
+    with _management(url, data) as management:
+        return dict(management.read(name))
+
+
+def _check_unused(row: Mapping[str, Any], *, if_unused: bool, if_empty: bool) -> None:
+    """Raise ToolError if the conditions of a deletion are not met."""
+    if if_unused and row["consumers"]:
+        raise ToolError(f"the queue has {row['consumers']:,} consumers", where=row["name"])
+    if if_empty and row["available"] + row["acquired"]:
+        raise ToolError(f"the queue has {row['available'] + row['acquired']:,} messages", where=row["name"])
+
+
+def _shown(row: Mapping[str, Any]) -> str:
+    return f"{row['name']} with {row['available']:,} available and {row['acquired']:,} acquired messages"
 
 
 def _rows_at(at: str, url: str | None, data: str | None, name: str | None = None) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 With --at the commands read the log, and send no request to a broker.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
@@ -19,8 +19,9 @@ from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import Management
 from ambermq.tools.past.low_priority import lower_priority
 from ambermq.tools.past.moment_option import at_option
-from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.errors import ToolError, TranslatingGroup
 from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.options import confirm, destructive_options
 from ambermq.tools.terminal.output import (
     list_output_option,
     output_option,
@@ -36,7 +37,7 @@ _COLUMNS: Final = ("queue", "name", "container", "topic", "selector", "durable",
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-@click.group(epilog="Example: ambermq subscription list --data ./data")
+@click.group(cls=TranslatingGroup, epilog="Example: ambermq subscription list --data ./data")
 def subscription() -> None:
     """List, show and delete subscriptions.
 
@@ -91,13 +92,32 @@ def show(name: str, container: str | None, at: str | None, url: str | None, data
 @click.argument("name")
 @_container_option
 @click.option("--force", is_flag=True, help="End the links that receive from it. Default: refuse if there are any.")
+@destructive_options
 @broker_options
 @output_option
-def delete(name: str, container: str | None, force: bool, url: str | None, data: str | None, output: str) -> None:
+def delete(
+    name: str,
+    container: str | None,
+    force: bool,
+    dry_run: bool,
+    url: str | None,
+    data: str | None,
+    output: str,
+) -> None:
     """Delete the subscription NAME with its messages.
 
     NAME may also be the name of its queue. Exits 6 if there is no such subscription.
     """
+    if dry_run:
+        row = _read(name, container, url, data)
+        if row["consumers"] and not force:
+            raise ToolError(f"the subscription has {row['consumers']:,} consumers", where=name, advice="give --force")
+        if output == "json":
+            print_json({"dry_run": True, **row})
+        else:
+            print_words(f"would delete {_shown(row)}")
+        return
+    confirm(lambda: f"This deletes the subscription {_shown(_read(name, container, url, data))}")
     with _management(url, data) as management:
         body = management.request("DELETE", SUBSCRIPTION_TYPE, {**_properties(name, container), "force": force})[1]
     messages = int(body.get("messages", 0))
@@ -105,6 +125,16 @@ def delete(name: str, container: str | None, force: bool, url: str | None, data:
         print_json({"name": name, "deleted": True, "messages": messages})
     else:
         print_words(f"deleted {name} with {messages:,} messages")
+
+
+def _read(name: str, container: str | None, url: str | None, data: str | None) -> dict[str, Any]:
+    """Return the attributes of a subscription; the connection ends before a question is asked."""
+    with _management(url, data) as management:
+        return dict(management.request("READ", SUBSCRIPTION_TYPE, _properties(name, container))[1])
+
+
+def _shown(row: Mapping[str, Any]) -> str:
+    return f"{row['name']} with {row['available']:,} messages and {row['consumers']:,} consumers"
 
 
 def _properties(name: str, container: str | None) -> dict[str, Any]:

@@ -157,7 +157,7 @@ class _Rounds:
 
     def _export(self, path: Path) -> tuple[str, ...]:
         # Slowly: else it is over in no time, and no kill would hit it.
-        return ("export", "undisturbed", str(path), "--rate", "8", "--data", str(self._broker.directory))
+        return ("export", "undisturbed", str(path), "--disk-rate", "8", "--data", str(self._broker.directory))
 
     def _create(self, name: str) -> tuple[str, ...]:
         return ("snapshot", "create", "--name", name, "--wait", "--url", self._broker.url)

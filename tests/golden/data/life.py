@@ -174,7 +174,7 @@ class Life:
 
     def _compact(self, how: str) -> None:
         told = self._ask(
-            "log", "compact", "--runner", "local", "--keep-history", "0s", "--rate", 0, how, "--output", "json"
+            "log", "compact", "--runner", "local", "--keep-history", "0s", "--disk-rate", 0, how, "--output", "json"
         )
         assert json.loads(told)["is_committed"], told
 

@@ -128,7 +128,7 @@ def test_a_time_finds_what_was_written_after_a_step_back(run: Run, child: Steppe
     assert run("send", "q", "today", "--url", child.url).exit_code == 0
     listed = run("queue", "browse", "q", "--at", "now", "--data", child.directory)
     assert [line.split()[-1] for line in listed.stdout.splitlines()[-2:]] == ["tomorrow", "today"], listed.stdout
-    for begin in ([], ["--from", f"{_DAY_S // 3600 + 1}h ago"]):
+    for begin in ([], ["--since", f"{_DAY_S // 3600 + 1}h ago"]):
         shown = run("history", "queue", "q", *begin, "--output", "json", "--data", child.directory)
         if begin:
             # The log has no event with so early a time.

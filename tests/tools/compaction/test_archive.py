@@ -168,7 +168,7 @@ def test_a_refusal_names_the_archive(tmp_path: Path, run: Run) -> None:
         load_until_sealed(broker, 1)
         done = run("log", "compact", "--runner", "local", "--keep-history", "0s", "--archive", tmp_path / "a", *data)
         assert done.exit_code == 0, done.stderr
-        for asked in (("queue", "list", "--at", 5), ("log", "dump", "--to", 5), ("history", "message", "gone")):
+        for asked in (("queue", "list", "--at", 5), ("log", "dump", "--until", 5), ("history", "message", "gone")):
             refused = run(*asked, *data)
             assert refused.exit_code != 0
             assert "archive" in refused.stderr
@@ -209,7 +209,7 @@ def test_whole_segments_are_archived_too(tmp_path: Path, run: Run) -> None:
     assert in_order(known) == in_order(before)
 
 
-@pytest.mark.parametrize(("rate", "mib"), [((), 32), (("--rate", 5), 5), (("--rate", 0), None)])
+@pytest.mark.parametrize(("rate", "mib"), [((), 32), (("--disk-rate", 5), 5), (("--rate", 0), None)])
 @pytest.mark.parametrize("kept", ["0s", "1ms"])
 def test_an_archive_has_the_rate_and_the_priority_of_a_compaction(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, rate: tuple[object, ...], mib: int | None, kept: str

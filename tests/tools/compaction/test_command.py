@@ -137,10 +137,10 @@ def test_below_the_horizon_everything_is_refused(small: ChildBroker, run: Run) -
     for asked in (
         ("queue", "list", "--at", 5),
         ("queue", "show", "ambermq-bench", "--at", "1 hour ago"),
-        ("log", "dump", "--from", 5),
-        ("log", "dump", "--to", 5),
-        ("history", "queue", "ambermq-bench", "--from", 5),
-        ("history", "diff", "--from", 5, "--to", "now"),
+        ("log", "dump", "--since", 5),
+        ("log", "dump", "--until", 5),
+        ("history", "queue", "ambermq-bench", "--since", 5),
+        ("history", "diff", "--since", 5, "--until", "now"),
         ("queue", "browse", "ambermq-bench", "--at", 5),
     ):
         result = run(*asked, *data)

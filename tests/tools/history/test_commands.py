@@ -137,7 +137,7 @@ def next_line(process: "subprocess.Popen[str]", run: Run, written: ChildBroker) 
 
 def test_a_difference_tells_queues_and_links(run: Run, on_log: Run, written: ChildBroker) -> None:
     """Counts and depths since the beginning, of a deleted queue too; nothing from now to now."""
-    found = json.loads(on_log("diff", "--from", 0, "--output", "json").stdout)
+    found = json.loads(on_log("diff", "--since", 0, "--output", "json").stdout)
     rows = {row["name"]: row for row in found["queues"]}
     orders, old = rows["orders"], rows["old"]
     assert (orders["change"], orders["depth_then"], orders["depth_now"]) == ("declared", None, 1)
@@ -145,10 +145,10 @@ def test_a_difference_tells_queues_and_links(run: Run, on_log: Run, written: Chi
     assert (old["change"], old["depth_now"], old["published"]) == ("declared and deleted", None, 2)
     assert found["events"]["queue-deleted"] == 1
     assert found["links"] == []
-    table = on_log("diff", "--from", 0).stdout
+    table = on_log("diff", "--since", 0).stdout
     assert table.startswith("from  20")
     assert "declared and deleted" in table
-    nothing = json.loads(on_log("diff", "--from", "now", "--output", "json").stdout)
+    nothing = json.loads(on_log("diff", "--since", "now", "--output", "json").stdout)
     assert (nothing["queues"], nothing["wiring"], nothing["links"], nothing["events"]) == ([], [], [], {})
 
 
@@ -160,7 +160,7 @@ def test_a_difference_names_links_that_came(run: Run, on_log: Run, written: Chil
         assert process.stdout is not None
         assert select.select([process.stdout], [], [], 60)[0]
         write_all(written)
-        (link,) = json.loads(on_log("diff", "--from", 0, "--output", "json").stdout)["links"]
+        (link,) = json.loads(on_log("diff", "--since", 0, "--output", "json").stdout)["links"]
         process.kill()
     assert (link["change"], link["link"], link["node"]) == ("came", "consumer", "linked")
 
@@ -172,9 +172,9 @@ def test_a_queue_is_told_over_time(on_log: Run) -> None:
     assert sum(row["settled"] for row in rows) == 4
     assert (rows[-1]["depth"], rows[-1]["available"]) == (1, 1)
     assert rows[-1]["oldest_seconds"] > 0
-    fine = json.loads(on_log("queue", "orders", "--from", 0, "--step", "50ms", "--output", "json").stdout)
+    fine = json.loads(on_log("queue", "orders", "--since", 0, "--step", "50ms", "--output", "json").stdout)
     assert sum(row["published"] for row in fine) == 5
-    table, _, chart = on_log("queue", "orders", "--from", 0).stdout.partition("\n\n")
+    table, _, chart = on_log("queue", "orders", "--since", 0).stdout.partition("\n\n")
     assert table.split()[:2] == ["time", "depth"]
     drawn = {line[:20].strip() for line in chart.splitlines()}
     assert drawn == {"depth", "published per second", "settled per second", "oldest seconds"}
@@ -184,17 +184,17 @@ def test_a_queue_is_told_over_time(on_log: Run) -> None:
     ("arguments", "code", "said"),
     [
         (("queue", "missing"), ExitCode.NOT_FOUND, "missing: no such queue from "),
-        (("queue", "orders", "--from", "now"), ExitCode.USAGE, "the time span does not fit the steps"),
+        (("queue", "orders", "--since", "now"), ExitCode.USAGE, "the time span does not fit the steps"),
         (("queue", "orders", "--step", "soon"), ExitCode.USAGE, "invalid duration"),
-        (("queue", "orders", "--from", 0, "--step", "1ms"), ExitCode.USAGE, "1 to 1000 steps"),
-        (("queue", "orders", "--to", "2999-01-01"), ExitCode.FAILED, "lies in the future"),
-        (("diff", "--from", 5, "--to", 3), ExitCode.USAGE, "--to lies before --from"),
+        (("queue", "orders", "--since", 0, "--step", "1ms"), ExitCode.USAGE, "1 to 1000 steps"),
+        (("queue", "orders", "--until", "2999-01-01"), ExitCode.FAILED, "lies in the future"),
+        (("diff", "--since", 5, "--until", 3), ExitCode.USAGE, "--until lies before --since"),
         (
-            ("diff", "--from", "1999-01-01"),
+            ("diff", "--since", "1999-01-01"),
             ExitCode.FAILED,
             "lies before the log's history: the log goes from",
         ),
-        (("diff", "--from", 999_999_999), ExitCode.FAILED, "lies in the future: the log goes from offset 0"),
+        (("diff", "--since", 999_999_999), ExitCode.FAILED, "lies in the future: the log goes from offset 0"),
     ],
 )
 def test_what_cannot_be_told_is_refused(
@@ -218,7 +218,7 @@ def test_damage_is_told_and_nothing_else(run: Run, tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[content.index(b"AMBB", content.index(b"AMBB") + 1) + 20] ^= 1
     path.write_bytes(content)
-    for arguments in (("tail",), ("diff", "--from", "0"), ("queue", "orders")):
+    for arguments in (("tail",), ("diff", "--since", "0"), ("queue", "orders")):
         result = run("history", *arguments, "--data", broker.directory)
         assert (result.exit_code, result.stdout) == (ExitCode.DAMAGED, "")
         assert f"{path} is damaged at position" in result.stderr

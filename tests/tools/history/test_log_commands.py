@@ -75,7 +75,7 @@ def test_dump_shows_only_what_was_asked_for(on_log: Run) -> None:
     assert settled == [event for event in whole if event["type"] == "settled"]
     assert [event["queue"] for event in settled] == ["orders"]
     first, last = whole[3]["offset"], whole[6]["offset"]
-    assert objects(on_log("dump", "--output", "json", "--from", str(first), "--to", str(last)).stdout) == whole[3:7]
+    assert objects(on_log("dump", "--output", "json", "--since", str(first), "--until", str(last)).stdout) == whole[3:7]
     assert objects(on_log("dump", "--output", "json", "--limit", "2").stdout) == whole[:2]
     other = on_log("dump", "--queue", "other").stdout
     assert "'other'" in other
@@ -85,10 +85,10 @@ def test_dump_shows_only_what_was_asked_for(on_log: Run) -> None:
 @pytest.mark.parametrize("options", [(), ("--follow",), ("--output", "json")])
 def test_dump_refuses_bounds_in_the_wrong_order(on_log: Run, options: tuple[str, ...]) -> None:
     """An offset of --to below that of --from is a mistake: one line, and nothing on standard output."""
-    done = on_log("dump", "--from", "10", "--to", "5", *options)
+    done = on_log("dump", "--since", "10", "--until", "5", *options)
     assert (done.exit_code, done.stdout) == (ExitCode.USAGE, "")
-    assert done.stderr == "error: 10 to 5: --to lies before --from\n"
-    assert on_log("dump", "--from", "5", "--to", "5").exit_code == ExitCode.OK
+    assert done.stderr == "error: 10 to 5: --until lies before --since\n"
+    assert on_log("dump", "--since", "5", "--until", "5").exit_code == ExitCode.OK
 
 
 def test_dump_follows_what_is_written(run: Run, written: ChildBroker) -> None:

@@ -22,7 +22,7 @@ READERS = [
     ("history", "tail"),
     ("history", "message", "m-1"),
     ("history", "queue", "q"),
-    ("history", "diff", "--from", "0"),
+    ("history", "diff", "--since", "0"),
     ("queue", "list", "--at", "now"),
     ("queue", "browse", "q", "--at", "now"),
     ("snapshot", "list"),

@@ -38,7 +38,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("queue", "list", "--at", "now"),
         ("queue", "browse", "unknown"),
         ("history", "tail"),
-        ("history", "diff", "--from", "now"),
+        ("history", "diff", "--since", "now"),
         ("history", "queue", "unknown"),
         ("history", "message", "unknown"),
         ("snapshot", "show", "one"),

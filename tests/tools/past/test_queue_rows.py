@@ -172,7 +172,7 @@ def test_a_snapshot_of_before_knows_what_a_repair_has_lost(run: Run, repaired: t
     assert result.exit_code == ExitCode.DAMAGED
     shown = [(row["state"], row["time"] is None, row["body"]) for row in json.loads(result.stdout)]
     assert shown == [("damaged", True, ""), ("available", False, "kept")]
-    told = run("history", "queue", "q", "--from", "1s ago", "--data", broker.directory)
+    told = run("history", "queue", "q", "--since", "1s ago", "--data", broker.directory)
     assert (told.exit_code, "oldest seconds" in told.stdout) == (ExitCode.OK, True), told.stderr
 
 

@@ -135,7 +135,7 @@ def test_a_killed_proxy_leaves_what_it_forwarded(start_proxy: StartProxy, run: R
 
 def test_the_maximum_size_ends_the_recording_and_not_the_clients(start_proxy: StartProxy, run: Run) -> None:
     """Both the file and standard error say so."""
-    proxy = start_proxy("--max-bytes", "2000")
+    proxy = start_proxy("--bytes-max", "2000")
     peer = ProtonPeer(proxy.url)
     peer.sender("limited").send(*["x" * 500] * 10)
     peer.blocking.close()
@@ -163,7 +163,7 @@ def test_no_broker_at_the_target(start_proxy: StartProxy) -> None:
 
 def test_a_connection_above_the_limit_is_reset(start_proxy: StartProxy) -> None:
     """The others go on."""
-    proxy = start_proxy("--max-connections", "1")
+    proxy = start_proxy("--connections-max", "1")
     peer = ProtonPeer(proxy.url)
     with pytest.raises(ConnectionError), connected(proxy) as client:
         client.recv(1)

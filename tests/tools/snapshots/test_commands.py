@@ -89,7 +89,9 @@ def test_show_tells_what_it_holds(run: Run, filled: ChildBroker) -> None:
     assert Path(values["file"]).stat().st_size == values["bytes"]
 
 
-@pytest.mark.parametrize("command", [["show", "no"], ["verify", "no"], ["delete", "no"], ["diff", "first", "no"]])
+@pytest.mark.parametrize(
+    "command", [["show", "no"], ["verify", "no"], ["delete", "no", "--yes"], ["diff", "first", "no"]]
+)
 def test_an_unknown_name_is_told(run: Run, filled: ChildBroker, command: list[str]) -> None:
     """Exit code 6 and one message."""
     result = run("snapshot", *command, "--data", filled.directory)

@@ -115,9 +115,9 @@ def test_what_cannot_be_done_is_one_message(run: Run, child: ChildBroker) -> Non
             (("create", "one"), ExitCode.FAILED, "there is a virtual host 'one' already"),
             (("copy", "one", "one"), ExitCode.FAILED, "there is a virtual host 'one' already"),
             (("copy", "two", "three"), ExitCode.NOT_FOUND, "no virtual host 'two'"),
-            (("reset", "two"), ExitCode.NOT_FOUND, "no virtual host 'two'"),
-            (("delete", "two"), ExitCode.NOT_FOUND, "no virtual host 'two'"),
-            (("delete", "default"), ExitCode.FAILED, "default"),
+            (("reset", "two", "--yes"), ExitCode.NOT_FOUND, "no virtual host 'two'"),
+            (("delete", "two", "--yes"), ExitCode.NOT_FOUND, "no virtual host 'two'"),
+            (("delete", "default", "--yes"), ExitCode.FAILED, "default"),
         ):
             result = run("vhost", *command, "--data", data)
             assert (result.exit_code, result.stdout) == (code, ""), (runs, command, result.stderr)

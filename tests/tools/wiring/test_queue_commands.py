@@ -78,7 +78,7 @@ def test_deleting_can_be_conditional(on_broker: Run) -> None:
 
 def test_a_queue_that_is_not_there_is_not_found(on_broker: Run) -> None:
     """Exit code 6 and its name, for every command that names one."""
-    for command in (("show",), ("delete",), ("purge",), ("update", "--messages-max", 1)):
+    for command in (("show",), ("delete", "--yes"), ("purge", "--yes"), ("update", "--messages-max", 1)):
         result = on_broker("queue", *command, "missing")
         assert (result.exit_code, result.stdout) == (ExitCode.NOT_FOUND, "")
         assert result.stderr.startswith("error: missing: the broker says 404: ")

@@ -40,7 +40,7 @@ def test_a_subscription_is_listed_shown_and_deleted(on_broker: Run, peer: Proton
     assert "news.*" in on_broker("subscription", "list").stdout
     for name in ("one", row["queue"]):
         assert json.loads(on_broker("subscription", "show", name, "--output", "json").stdout) == row
-    refused = on_broker("subscription", "delete", "one")
+    refused = on_broker("subscription", "delete", "one", "--yes")
     assert (refused.exit_code, refused.stdout) == (ExitCode.FAILED, "")
     assert refused.stderr == "error: one: the broker says 409: subscription 'one' has 1 receivers\n"
     assert on_broker("subscription", "delete", "one", "--force").stdout == "deleted one with 2 messages\n"
@@ -51,8 +51,8 @@ def test_a_subscription_is_listed_shown_and_deleted(on_broker: Run, peer: Proton
 
 def test_what_there_is_not_is_not_found(on_broker: Run) -> None:
     """With its exit code, and one message."""
-    for command in ("show", "delete"):
-        missing = on_broker("subscription", command, "none", "--container", "me")
+    for command in (("show",), ("delete", "--yes")):
+        missing = on_broker("subscription", *command, "none", "--container", "me")
         assert (missing.exit_code, missing.stdout) == (ExitCode.NOT_FOUND, "")
         assert missing.stderr == "error: none: the broker says 404: no subscription 'none' of container 'me'\n"
 
@@ -62,7 +62,7 @@ def test_several_of_a_name_are_told_apart(on_broker: Run, broker: ChildBroker, p
     other = ProtonPeer(broker.url, container_id="you")
     for each in (peer, other):
         each.receiver("/topics/t", name="both", options=DurableSubscription())
-    unclear = on_broker("subscription", "delete", "both", "--force")
+    unclear = on_broker("subscription", "delete", "both", "--force", "--yes")
     assert unclear.exit_code == ExitCode.FAILED
     assert "means 2 subscriptions: $subscription." in unclear.stderr
     shown = on_broker("subscription", "show", "both", "--container", "you", "--output", "json")
