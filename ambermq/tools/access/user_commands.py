@@ -89,7 +89,7 @@ def list_users(url: str | None, data: str | None, output: str) -> None:
     print_rows(rows, _COLUMNS, output)
 
 
-@user.command("delete", epilog="Example: ambermq user delete alice --data ./data")
+@user.command("delete", epilog="Example: ambermq user delete alice --yes --data ./data")
 @click.argument("name")
 @destructive_options
 @place_options

@@ -23,6 +23,7 @@ from ambermq.log.read.log_reader import LogReader, open_reader
 from ambermq.log.segments.segment_reader import walk_whole
 from ambermq.log.storage.interface import Storage
 from ambermq.tools.backup.format import SNAPSHOT_PART, VERSION, Head, SegmentPart, Table, segment_part_name
+from ambermq.tools.backup.progress import Progress, no_progress
 from ambermq.tools.backup.writer import BackupWriter
 from ambermq.tools.past.background_storage import storage_of
 from ambermq.tools.past.snapshot_files import snapshot_named, snapshot_state
@@ -33,7 +34,15 @@ _READ_BYTES: Final = 1 << 20
 _SEGMENT_BYTES: Final = 64 << 20
 
 
-def export_backup(directory: str, name: str, path: str, *, as_directory: bool, bytes_per_s: int = 0) -> Table:
+def export_backup(
+    directory: str,
+    name: str,
+    path: str,
+    *,
+    as_directory: bool,
+    bytes_per_s: int = 0,
+    progress: Progress = no_progress,
+) -> Table:
     """Write the snapshot `name` of the log in `directory` to a backup at `path`, and return its table of contents.
 
     `bytes_per_s` limits the rate of writing; 0 is no limit. Raises ToolError if there is no such snapshot, if it is
@@ -46,7 +55,8 @@ def export_backup(directory: str, name: str, path: str, *, as_directory: bool, b
         head = Head(manifest.log_id, snapshot.end, snapshot.time_us)
         with BackupWriter(path, as_directory=as_directory, head=head, bytes_per_s=bytes_per_s) as writer:
             _write_snapshot(writer, reader.storage, snapshot_path(directory, snapshot.file_id))
-            _write_segments(writer, reader, kept_offsets(state), directory=directory, end=snapshot.end)
+            kept = kept_offsets(state)
+            _write_segments(writer, reader, kept, directory=directory, end=snapshot.end, progress=progress)
             table = _table(manifest, snapshot, state, writer)
             writer.finish(table)
             return table
@@ -79,12 +89,14 @@ def _write_snapshot(writer: BackupWriter, storage: Storage, path: str) -> None:
     writer.end()
 
 
-def _write_segments(writer: BackupWriter, reader: LogReader, kept: Sequence[int], *, directory: str, end: int) -> None:
+def _write_segments(
+    writer: BackupWriter, reader: LogReader, kept: Sequence[int], *, directory: str, end: int, progress: Progress
+) -> None:
     # One salt serves all segments: a salt separates batches of different writes to one file, and these files are
     # written only once.
     salt = secrets.randbits(32)
     segments = _Segments(writer, SegmentHeader(salt, reader.manifest.log_id, 0, 0, reader.manifest.epoch))
-    for batch in _kept_batches(reader, kept, salt_crc=segments.header.salt_crc):
+    for batch in _kept_batches(reader, kept, salt_crc=segments.header.salt_crc, progress=progress):
         segments.add(batch)
     segments.finish(end)
     copied = sum(part.segment.record_count for part in writer.parts if part.segment is not None)
@@ -93,9 +105,12 @@ def _write_segments(writer: BackupWriter, reader: LogReader, kept: Sequence[int]
         raise DamageError(path, 0, f"segments with {len(kept)} live records", f"{copied}")
 
 
-def _kept_batches(reader: LogReader, kept: Sequence[int], *, salt_crc: int) -> Iterator[list[Buffer]]:
+def _kept_batches(
+    reader: LogReader, kept: Sequence[int], *, salt_crc: int, progress: Progress
+) -> Iterator[list[Buffer]]:
     """Yield batches of the kept records of all segments; a segment without kept records is not read."""
-    for sealed in reader.manifest.sealed:
+    for number, sealed in enumerate(reader.manifest.sealed):
+        progress(number, len(reader.manifest.sealed) + 1)
         wanted = _within(kept, sealed.base_offset, sealed.next_offset)
         if wanted:
             part = reader.open_sealed(sealed)

@@ -39,6 +39,7 @@ from ambermq.log.storage.disk import DiskFile, DiskStorage
 from ambermq.snapshot.block_file import HEADER_BYTES as SNAPSHOT_HEADER_BYTES
 from ambermq.snapshot.block_file import decode_header, encode_header
 from ambermq.tools.backup.format import Table
+from ambermq.tools.backup.progress import Progress, no_progress
 from ambermq.tools.backup.reader import BackupReader
 from ambermq.tools.backup.verify import check_backup
 from ambermq.tools.terminal.errors import ToolError
@@ -50,7 +51,9 @@ _SYNC_BYTES: Final = 8 << 20
 _READ_BYTES: Final = 1 << 20
 
 
-def restore_backup(path: str, directory: str) -> Manifest:
+def restore_backup(
+    path: str, directory: str, *, checking: Progress = no_progress, writing: Progress = no_progress
+) -> Manifest:
     """Restore the backup at `path` as a log in `directory`, and return its manifest.
 
     Raises ToolError if the directory holds a log or cannot be written, LockedError if a broker has locked it, and the
@@ -58,14 +61,14 @@ def restore_backup(path: str, directory: str) -> Manifest:
     """
     check_target(directory)
     with BackupReader(path) as reader:
-        check_backup(reader, path)
+        check_backup(reader, path, checking)
         created = _missing(directory)
         try:
             _STORAGE.makedirs(directory)
             lock = _STORAGE.lock(lock_path(directory))
             try:
                 check_target(directory)
-                return _restore(reader, directory)
+                return _restore(reader, directory, writing)
             except BaseException:
                 _sweep(directory)
                 raise
@@ -77,7 +80,7 @@ def restore_backup(path: str, directory: str) -> Manifest:
             _remove_empty(directory, created)
 
 
-def _restore(reader: BackupReader, directory: str) -> Manifest:
+def _restore(reader: BackupReader, directory: str, progress: Progress) -> Manifest:
     _sweep(directory)
     _STORAGE.open(restoring_path(directory), create=True).close()
     _STORAGE.sync_directory(directory)
@@ -87,6 +90,7 @@ def _restore(reader: BackupReader, directory: str) -> Manifest:
     _write_snapshot(reader, directory, manifest)
     for number, sealed in enumerate(manifest.sealed, 1):
         _write_segment(reader, number, sealed, directory, manifest)
+        progress(number, len(manifest.sealed))
     for folder in (segments_path(directory), snapshots_path(directory)):
         _STORAGE.sync_directory(folder)
     manifests.store(_STORAGE, directory, manifest)

@@ -23,6 +23,7 @@ from ambermq.log.storage.interface import File
 from ambermq.snapshot.block_file import HEADER_BYTES as SNAPSHOT_HEADER_BYTES
 from ambermq.snapshot.block_file import BlockFault, ForeignBlocks, decode_header, read_blocks
 from ambermq.tools.backup.format import BackupPart, Table
+from ambermq.tools.backup.progress import Progress, no_progress
 from ambermq.tools.backup.reader import BackupReader
 
 __all__ = ["check_backup", "verify_backup"]
@@ -30,18 +31,18 @@ __all__ = ["check_backup", "verify_backup"]
 _DELTA: Final = Struct("<I44x")
 
 
-def verify_backup(path: str) -> Table:
+def verify_backup(path: str, progress: Progress = no_progress) -> Table:
     """Check the backup at `path` and return its table of contents.
 
     Raises DamageError at the first byte that is not as it was written, ForeignError where it is no backup or a newer
     one, FileNotFoundError where there is none.
     """
     with BackupReader(path) as reader:
-        check_backup(reader, path)
+        check_backup(reader, path, progress)
         return reader.table
 
 
-def check_backup(reader: BackupReader, path: str) -> State:
+def check_backup(reader: BackupReader, path: str, progress: Progress = no_progress) -> State:
     """Check all of an open backup, a part at a time in memory; return the state of its snapshot. Raises DamageError."""
     table = reader.table
     state = _state_in(reader.content(0), table, f"{path} (snapshot)")
@@ -52,6 +53,7 @@ def check_backup(reader: BackupReader, path: str) -> State:
         if part.segment is None or len(offsets) != part.segment.record_count:
             raise DamageError(name, 0, f"{part.segment}", f"{len(offsets)} records")
         found += offsets
+        progress(number, len(table.parts) - 1)
         if len(found) > len(kept):
             break
     if found.tobytes() != kept.tobytes():

@@ -1,5 +1,6 @@
 """A broker as a child process: start it on a directory, wait until it serves, stop or kill it."""
 
+import os
 import select
 import signal
 import subprocess
@@ -16,6 +17,7 @@ __all__ = ["ChildBroker"]
 
 _READY_SECONDS: Final = 30.0
 _STOP_SECONDS: Final = 15.0
+_FORMAT_VARIABLE: Final = "AMBERMQ_LOGGING__FORMAT"
 
 
 class ChildBroker:
@@ -78,7 +80,12 @@ class ChildBroker:
         command = self._command_of("serve", "--data", str(self.directory), "--port", "0")
         with self.stderr_path.open("ab") as stderr:
             self._process = subprocess.Popen(
-                [*command, *self._arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr
+                [*command, *self._arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                # A person reads its last line; --log-format and a variable of the caller go before.
+                env={_FORMAT_VARIABLE: "pretty", **os.environ},
             )
 
     def stop(self) -> int:

@@ -76,7 +76,7 @@ CONFIG_VARIABLE: Final = "AMBERMQ_CONFIG"
 @click.option(
     "--log-format",
     type=click.Choice(LOG_FORMATS),
-    help="Log lines as JSON or for people; auto: for people on a terminal. Default: the key format of [logging], or auto.",
+    help="Log lines as JSON, or for people; auto: by terminal. Default: the key format of [logging], or auto.",
 )
 @click.option(
     "--http", metavar="HOST:PORT", help="Listener for /healthz, /readyz and /metrics. Default: the key http, or none."

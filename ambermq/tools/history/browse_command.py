@@ -40,7 +40,7 @@ _PAIRS: Final = ("header", "properties", "application_properties", "annotations"
 _LIMIT: Final = 20
 
 
-@click.command("browse", epilog="Example: ambermq queue browse orders --at 2026-11-21 --limit 5 --data ./data")
+@click.command("browse", epilog="Example: ambermq queue browse orders --at now --limit 5 --data ./data")
 @click.argument("name", shell_complete=complete_queue)
 @at_option
 @click.option(

@@ -29,7 +29,7 @@ _COMMANDS: Final = {
 @click.group(
     cls=ReadingGroup,
     lazy=_COMMANDS,
-    epilog="Example: ambermq history diff --since '10m ago' --until now --data ./data",
+    epilog="Example: ambermq history diff --since 5 --until now --data ./data",
 )
 def history() -> None:
     """Show what happened to queues and messages, and when."""

@@ -35,7 +35,7 @@ _LINKS: Final = ("change", "link", "node", "name")
 _ROWS_MAX: Final = 20
 
 
-@click.command("diff", epilog="Example: ambermq history diff --since '10m ago' --until now --data ./data")
+@click.command("diff", epilog="Example: ambermq history diff --since 5 --until now --data ./data")
 @renamed_option("--from", "--since", "begin", required=True, metavar="WHEN", help=WHEN_HELP)
 @renamed_option("--to", "--until", "end", default="now", show_default=True, metavar="WHEN", help=WHEN_HELP)
 @data_option

@@ -36,7 +36,7 @@ _CHARTED: Final = ("depth", "published_per_second", "settled_per_second", "oldes
 _SPAN_US: Final = 3_600_000_000
 
 
-@click.command("queue", epilog="Example: ambermq history queue orders --since '10m ago' --step 30s --data ./data")
+@click.command("queue", epilog="Example: ambermq history queue orders --since 5 --step 10s --data ./data")
 @click.argument("name")
 @renamed_option(
     "--from",

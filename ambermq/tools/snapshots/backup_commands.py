@@ -7,6 +7,7 @@ Rule 2: the error for a damaged backup says what to do; the command has changed 
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +31,7 @@ from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.options import dry_run_option, renamed_option
 from ambermq.tools.terminal.output import output_option, print_done
+from ambermq.tools.terminal.progress import progress_bar, waiting_bar
 from ambermq.tools.vhosts.backends import backend_of
 
 __all__ = ["backup_values", "export", "restore", "verified_backup"]
@@ -61,10 +63,18 @@ def export(name: str, path: str, data: str | None, take: bool, rate: int, output
     directory = directory_to_read(data)
     if take:
         holder = running_broker(directory, served=data_directory(data))
-        with LinkClient.connect(BrokerUrl.parse(holder.local_url)) as client:
+        with LinkClient.connect(BrokerUrl.parse(holder.local_url)) as client, waiting_bar("snapshot"):
             SnapshotManagement(client).create(name, waits=True)
     as_directory = path.endswith("/") or Path(path).is_dir()
-    table = export_backup(directory, name, path, as_directory=as_directory, bytes_per_s=rate * _MIB)
+    with progress_bar() as progress:
+        table = export_backup(
+            directory,
+            name,
+            path,
+            as_directory=as_directory,
+            bytes_per_s=rate * _MIB,
+            progress=partial(progress, "export"),
+        )
     print_done(f"exported {table.name} to {path}: {_summary(table)}", backup_values(path, table), output, indent=True)
 
 
@@ -86,7 +96,9 @@ def restore(path: str, data: str | None, vhost: str, dry_run: bool, output: str)
         _print_restore(path, data, vhost, output)
         return
     with _backup_errors(), _target(data, vhost) as directory:
-        manifest = restore_backup(path, directory)
+        with progress_bar() as progress:
+            stages = {"checking": partial(progress, "check"), "writing": partial(progress, "restore")}
+            manifest = restore_backup(path, directory, **stages)
         with BackupReader(path) as reader:
             table = reader.table
     print_done(
@@ -118,8 +130,8 @@ def _target(data: str | None, vhost: str) -> AbstractContextManager[str]:
 
 def verified_backup(path: str) -> Table:
     """Check the backup at `path` and return its table; raise ToolError if it is damaged."""
-    with _backup_errors():
-        return verify_backup(path)
+    with _backup_errors(), progress_bar() as progress:
+        return verify_backup(path, partial(progress, "verify"))
 
 
 def backup_values(path: str, table: Table) -> dict[str, Any]:

@@ -60,6 +60,7 @@ from ambermq.tools.terminal.output import (
     print_rows,
     print_values,
 )
+from ambermq.tools.terminal.progress import progress_bar, waiting_bar
 
 __all__ = ["snapshot"]
 
@@ -88,7 +89,7 @@ def create(name: str | None, wait: bool, url: str | None, data: str | None, outp
 
     The broker goes on with its work meanwhile.
     """
-    with _management(url, data) as management:
+    with _management(url, data) as management, waiting_bar("snapshot"):
         values = management.create(name, waits=wait)
     row = _shown(values)
     if not values["room"]:
@@ -148,7 +149,11 @@ def verify(name: str | None, data: str | None, output: str) -> None:
     faults: list[LogError] = []
     with open_log(directory) as reader:
         chosen = reader.manifest.snapshots if name is None else (snapshot_named(reader.manifest, name, directory),)
-        rows = [_verified(reader, directory, one, faults) for one in chosen]
+        with progress_bar() as progress:
+            rows = []
+            for number, one in enumerate(chosen):
+                progress("verify", number, len(chosen))
+                rows.append(_verified(reader, directory, one, faults))
     print_rows(rows, _VERIFY_COLUMNS, output)
     if faults:
         damage = next((fault for fault in faults if isinstance(fault, DamageError)), None)
@@ -156,7 +161,7 @@ def verify(name: str | None, data: str | None, output: str) -> None:
         raise ToolError(str(damage or faults[0]), advice=SNAPSHOT_ADVICE, code=code)
 
 
-@snapshot.command("delete", epilog="Example: ambermq snapshot delete before-upgrade --data ./data")
+@snapshot.command("delete", epilog="Example: ambermq snapshot delete before-upgrade --yes --data ./data")
 @click.argument("name")
 @destructive_options
 @broker_options

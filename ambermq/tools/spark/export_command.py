@@ -57,7 +57,7 @@ def history_directory(data: str | None) -> str:
     return data if data and is_remote(data) else data_directory(data)
 
 
-@click.command("export", epilog="Example: ambermq log export --data ./data --parquet ./history --since '1 day ago'")
+@click.command("export", epilog="Example: ambermq log export --data ./data --parquet ./past --since 5 --runner local")
 @directory_option
 @click.option("--vhost", metavar="V", default=DEFAULT_VHOST, show_default=True, help=_VHOST_HELP)
 @click.option("--parquet", "target", required=True, metavar="DIR", help="Target: an empty directory or a URL.")

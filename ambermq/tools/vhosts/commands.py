@@ -110,7 +110,7 @@ def copy(source: str, name: str, dry_run: bool, url: str | None, data: str | Non
     print_done(f"copied {source} to {name}: {summary}", {"name": name, "source": source, **counts}, output)
 
 
-@vhost.command("reset", epilog="Example: ambermq vhost reset rehearsal --data ./data")
+@vhost.command("reset", epilog="Example: ambermq vhost reset rehearsal --yes --data ./data")
 @click.argument("name")
 @destructive_options
 @place_options
@@ -131,7 +131,7 @@ def reset(name: str, dry_run: bool, url: str | None, data: str | None, output: s
     print_done(f"reset {name}: {summary}", {"name": name, **counts}, output)
 
 
-@vhost.command("delete", epilog="Example: ambermq vhost delete rehearsal --force --data ./data")
+@vhost.command("delete", epilog="Example: ambermq vhost delete rehearsal --force --yes --data ./data")
 @click.argument("name")
 @click.option("--force", is_flag=True, help="Close its connections. Default: refuse if it has any.")
 @destructive_options

@@ -141,7 +141,7 @@ def update(
     print_done(f"{'updated' if values['updated'] else 'unchanged'} {name}", values, output)
 
 
-@muxer.command("delete", epilog="Example: ambermq muxer delete colours --if-unused --data ./data")
+@muxer.command("delete", epilog="Example: ambermq muxer delete colours --if-unused --yes --data ./data")
 @click.argument("name")
 @click.option("--if-unused", is_flag=True, help="Only if no producer sends to it and no muxer passes on to it.")
 @click.option("--if-empty", is_flag=True, help="Only if it has no attachments.")

@@ -41,7 +41,7 @@ def queue() -> None:
     """List, show, browse, declare, update, delete and purge queues."""
 
 
-@queue.command("list", epilog="Example: ambermq queue list --data ./data --at 2026-11-21 --output json")
+@queue.command("list", epilog="Example: ambermq queue list --data ./data --at 5 --output json")
 @at_option
 @broker_options
 @list_output_option
@@ -115,7 +115,7 @@ def update(name: str, messages_max: int, url: str | None, data: str | None, outp
     print_done(f"{'updated' if values['updated'] else 'unchanged'} {name}", values, output)
 
 
-@queue.command("delete", epilog="Example: ambermq queue delete orders --if-empty --data ./data")
+@queue.command("delete", epilog="Example: ambermq queue delete orders --if-unused --yes --data ./data")
 @click.argument("name", shell_complete=complete_queue)
 @click.option("--if-unused", is_flag=True, help="Only if it has no consumers.")
 @click.option("--if-empty", is_flag=True, help="Only if it has no messages.")
@@ -140,7 +140,7 @@ def delete(
     print_done(f"deleted {name}", {"name": name, "deleted": True}, output)
 
 
-@queue.command("purge", epilog="Example: ambermq queue purge orders --data ./data")
+@queue.command("purge", epilog="Example: ambermq queue purge orders --yes --data ./data")
 @click.argument("name", shell_complete=complete_queue)
 @destructive_options
 @broker_options
@@ -163,7 +163,7 @@ def purge(name: str, dry_run: bool, url: str | None, data: str | None, output: s
 
 def _read(name: str, url: str | None, data: str | None) -> dict[str, Any]:
     """Return the attributes of a queue; the connection ends before a question is asked."""
-    with _management(url, data) as management:
+    with _management(url, data, name) as management:
         return dict(management.read(name))
 
 

@@ -88,7 +88,7 @@ def show(name: str, container: str | None, at: str | None, url: str | None, data
         print_values(management.request("READ", SUBSCRIPTION_TYPE, _properties(name, container))[1], output)
 
 
-@subscription.command("delete", epilog="Example: ambermq subscription delete prices --force --data ./data")
+@subscription.command("delete", epilog="Example: ambermq subscription delete prices --force --yes --data ./data")
 @click.argument("name")
 @_container_option
 @click.option("--force", is_flag=True, help="End the links that receive from it. Default: refuse if there are any.")

@@ -1,6 +1,7 @@
 """What the broker's process is set to."""
 
 import gc
+import json
 import resource
 import sys
 from collections.abc import Iterator
@@ -53,13 +54,26 @@ def test_what_recovery_built_is_out_of_the_collectors_way() -> None:
 
 def test_log_lines_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     """One line each with the time in UTC, none below the level, none on standard output."""
-    process.configure_logging("info")
+    process.configure_logging("info", "pretty")
     structlog.get_logger().debug("hidden")
     structlog.get_logger().info("shown", port=1)
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.endswith("Z [info] shown port=1\n")
     assert "hidden" not in captured.err
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_lines_are_json_where_there_is_no_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, is_terminal: bool
+) -> None:
+    """The default is for people on a terminal alone."""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
+    process.configure_logging("info")
+    structlog.get_logger().info("shown", port=1)
+    line = capsys.readouterr().err
+    assert line.startswith("{") != is_terminal
+    assert is_terminal or json.loads(line)["port"] == 1
 
 
 def test_a_slow_checksum_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +93,7 @@ def test_a_long_recovery_says_how_far_it_is(
     """Not at every batch, but now and then, in per cent."""
     now = 0.0
     monkeypatch.setattr("ambermq.tools.broker.vhost_store.time.monotonic", lambda: now)
-    process.configure_logging("info")
+    process.configure_logging("info", "pretty")
     progress = _Progress("default", "d")
     progress(10, 100)
     assert capsys.readouterr().err == ""

@@ -55,7 +55,9 @@ def test_a_full_disk_is_told_of_standard_output(broker: ChildBroker) -> None:
         with Path("/dev/full").open("w") as full:
             told = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
         assert told.returncode == ExitCode.FAILED
-        assert told.stderr == "error: write to standard output failed: found No space left on device\n"
+        message = "write to standard output failed: found No space left on device"
+        found = json.loads(told.stderr)["error"]["message"] if output == "json" else told.stderr
+        assert found == (message if output == "json" else f"error: {message}\n")
 
 
 def test_json_has_whole_rows(capsys: pytest.CaptureFixture[str]) -> None:

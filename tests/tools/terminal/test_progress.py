@@ -1,15 +1,17 @@
 """The progress of a long job, on a terminal and without one."""
 
 import re
+import time
 
 import pytest
 
-from ambermq.tools.terminal.progress import progress_bar
+from ambermq.tools.terminal.progress import progress_bar, waiting_bar
 
 
 def test_each_stage_has_a_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Name and share of each stage, on standard error alone."""
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr("ambermq.tools.terminal.progress._DELAY_SECONDS", 0)
     with progress_bar(stays=True) as progress:
         progress("first", 1, 2)
         progress("second", 0, 3)
@@ -26,3 +28,22 @@ def test_without_a_terminal_nothing_is_shown(capsys: pytest.CaptureFixture[str])
     with progress_bar() as progress:
         progress("first", 1, 2)
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_short_job_draws_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal too: bars come after a second."""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with progress_bar() as progress:
+        progress("first", 1, 2)
+    with waiting_bar("snapshot"):
+        pass
+    assert "first" not in capsys.readouterr().err
+
+
+def test_a_job_of_unknown_length_has_a_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes with the end of the job."""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr("ambermq.tools.terminal.progress._DELAY_SECONDS", 0)
+    with waiting_bar("snapshot"):
+        time.sleep(0.1)
+    assert "snapshot" in capsys.readouterr().err
