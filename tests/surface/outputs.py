@@ -172,7 +172,8 @@ def _subscribe(run: Callable[..., None], url: str) -> None:
         peer.sender("/topics/t.x").send("body")
         run("subscription list")
         run("subscription show", "one")
-        run("subscription delete", "one", "--force")
+        run("subscription delete", "one", "--force", "--dry-run")
+        run("subscription delete", "one", "--force", "--yes")
     finally:
         peer.drop()
 
@@ -208,7 +209,8 @@ def _snapshots(run: Callable[..., None], on_data: Callable[..., None], place: Pa
     on_data("snapshot diff", "s1", "s2")
     on_data("snapshot export", "s2", place / "s2.backup")
     on_data("snapshot verify", place / "s2.backup")
-    run("snapshot delete", "s1")
+    on_data("snapshot delete", "s1", "--dry-run")
+    run("snapshot delete", "s1", "--yes")
 
 
 def _users(run: Callable[..., None], place: Path) -> None:
@@ -225,17 +227,21 @@ def _users(run: Callable[..., None], place: Path) -> None:
     run("user key add", "alice", "--file", config.with_name("alice.key"))
     run("user key list", "alice")
     run("user key delete", "alice", "--all")
-    run("user delete", "alice")
+    run("user import", "--config", config, "--dry-run")
+    run("user delete", "alice", "--dry-run")
+    run("user delete", "alice", "--yes")
 
 
 def _vhosts(on_data: Callable[..., None]) -> None:
     on_data("vhost create", "v1", "--mode", "advanced")
+    on_data("vhost copy", "default", "v2", "--dry-run")
     on_data("vhost copy", "default", "v2")
     on_data("vhost list")
     on_data("config reload")
     on_data("vhost show", "v1")
-    on_data("vhost reset", "v1")
-    on_data("vhost delete", "v1")
+    for command in ("vhost reset", "vhost delete"):
+        on_data(command, "v1", "--dry-run")
+        on_data(command, "v1", "--yes")
 
 
 def _rules(on_data: Callable[..., None]) -> None:
@@ -254,9 +260,9 @@ def _dismantle(run: Callable[..., None]) -> None:
     run("detach", "copies", "chosen", "--selector", "k = 'v'")
     run("detach", "copies", "props", "--property", "k=v")
     run("detach", "orders", "exact", "--destination", "d")
-    run("muxer delete", "news")
-    run("queue purge", "copies")
-    run("queue delete", "copies")
+    for command, name in (("muxer delete", "news"), ("queue purge", "copies"), ("queue delete", "copies")):
+        run(command, name, "--dry-run")
+        run(command, name, "--yes")
 
 
 def _past(run: Callable[..., None], url: str, place: Path) -> None:
@@ -279,7 +285,9 @@ def _past(run: Callable[..., None], url: str, place: Path) -> None:
 
 
 def _stopped(found: Found, place: Path) -> None:
-    found.run("snapshot restore", place / "s2.backup", "--data", place / "restored")
+    restore = ("snapshot restore", place / "s2.backup", "--data", place / "restored")
+    found.run(*restore, "--dry-run")
+    found.run(*restore)
     _repair(found, place)
 
 

@@ -69,7 +69,7 @@ class JsonError(click.ClickException):
     """An error that is printed as one JSON document, for a command whose output is JSON."""
 
     def __init__(self, error: click.ClickException) -> None:
-        """Take message, parts and exit code of an error."""
+        """Copy message, parts and exit code of an error."""
         super().__init__(error.format_message())
         self.exit_code = error.exit_code  # type: ignore[misc]  # as in ToolError
         code = ExitCode(error.exit_code).name.lower().replace("_", "-")
