@@ -144,6 +144,11 @@ def test_words_behind_a_double_dash_are_no_options(run: Run) -> None:
     assert told.stderr.startswith("error: ")
 
 
+def test_the_format_of_an_input_is_none_of_errors(run: Run) -> None:
+    """`send --ndjson` reads JSON and prints lines for people."""
+    assert run("send", "q", "--ndjson", "--url", "amqp://127.0.0.1:1", stdin="").stderr.startswith("error: ")
+
+
 def test_an_unknown_command_is_a_wrong_command_line(run: Run) -> None:
     """Exit code 2, and what was not understood."""
     result = run("sned")

@@ -225,7 +225,8 @@ def is_json_requested(words: Sequence[str]) -> bool:
             return False
         name, _, value = word.partition("=")
         value = value or next(iter(words[index + 1 : index + 2]), "")
-        if name == "--ndjson" or (name == "--output" and value in ("json", "ndjson")):
+        # For `send` the option names the format of its input.
+        if (name == "--ndjson" and words[0] != "send") or (name == "--output" and value in ("json", "ndjson")):
             return True
     return False
 

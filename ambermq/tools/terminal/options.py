@@ -58,7 +58,13 @@ def renamed_option(old: str, new: str, parameter: str, **attributes: Any) -> Cal
         command = click.option(new, parameter, cls=_RenamedOption, **attributes)(command)
         # Eager: it is processed before the option that takes its value.
         former = click.option(
-            old, hidden=True, is_eager=True, expose_value=False, callback=store, help=f"Former name of {new}."
+            old,
+            f"former_{parameter}",
+            hidden=True,
+            is_eager=True,
+            expose_value=False,
+            callback=store,
+            help=f"Former name of {new}.",
         )
         return former(command)
 

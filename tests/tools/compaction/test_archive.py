@@ -209,7 +209,7 @@ def test_whole_segments_are_archived_too(tmp_path: Path, run: Run) -> None:
     assert in_order(known) == in_order(before)
 
 
-@pytest.mark.parametrize(("rate", "mib"), [((), 32), (("--disk-rate", 5), 5), (("--rate", 0), None)])
+@pytest.mark.parametrize(("rate", "mib"), [((), 32), (("--disk-rate", 5), 5), (("--disk-rate", 0), None)])
 @pytest.mark.parametrize("kept", ["0s", "1ms"])
 def test_an_archive_has_the_rate_and_the_priority_of_a_compaction(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, rate: tuple[object, ...], mib: int | None, kept: str

@@ -124,7 +124,7 @@ def test_a_stopped_broker_is_browsed_too(run: Run, tmp_path: Path) -> None:
     result = on_stopped("queue", "browse", "q", "--output", "json")
     assert result.exit_code == ExitCode.DAMAGED
     assert [row["state"] for row in json.loads(result.stdout)] == ["available", "damaged"]
-    assert result.stderr.startswith("error: q: damaged messages: found ")
+    assert json.loads(result.stderr)["error"]["message"].startswith("q: damaged messages: found ")
 
 
 @pytest.fixture

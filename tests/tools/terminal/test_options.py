@@ -18,6 +18,13 @@ def show(begin: int) -> None:
 
 
 @click.command()
+@renamed_option("--rate", "--disk-rate", "rate", type=click.IntRange(0), help="Rate.")
+def limit(rate: int | None) -> None:
+    """Print the value."""
+    click.echo(repr(rate))
+
+
+@click.command()
 @destructive_options
 def destroy(dry_run: bool) -> None:
     """Destroy."""
@@ -37,6 +44,14 @@ def test_a_former_name_works_and_warns() -> None:
     assert "--from" not in CliRunner().invoke(show, ["--help"]).stdout
     assert CliRunner().invoke(show, ["--from", "x"]).exit_code == ExitCode.USAGE
     assert CliRunner().invoke(show, []).exit_code == ExitCode.USAGE
+
+
+def test_a_parameter_may_have_the_former_name() -> None:
+    """The new name alone does not warn."""
+    told = CliRunner().invoke(limit, ["--disk-rate", "5"])
+    assert (told.stdout, told.stderr) == ("5\n", "")
+    assert CliRunner().invoke(limit, ["--rate", "5"]).stdout == "5\n"
+    assert CliRunner().invoke(limit, []).stdout == "None\n"
 
 
 @pytest.mark.parametrize("words", [["--from", "1", "--since", "2"], ["--since", "2", "--from", "1"]])
