@@ -41,6 +41,7 @@ LISTINGS = {
     ("snapshot", "list"): (),
     ("snapshot", "verify"): (),
     ("subscription", "list"): (),
+    ("user", "key", "list"): (),
     ("user", "list"): (),
     ("vhost", "list"): (),
 }

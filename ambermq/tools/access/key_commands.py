@@ -17,7 +17,8 @@ from ambermq.tools.client.broker_option import place_options
 from ambermq.tools.config.resolution import load_settings
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
-from ambermq.tools.terminal.output import output_option, print_json, print_rows, print_words
+from ambermq.tools.terminal.options import confirm, destructive_options
+from ambermq.tools.terminal.output import list_output_option, output_option, print_json, print_rows, print_words
 
 __all__ = ["key"]
 
@@ -71,7 +72,7 @@ def add(name: str, path: str | None, config: str | None, url: str | None, data: 
 @key.command("list", epilog="Example: ambermq user key list --data ./data")
 @click.argument("name", required=False)
 @place_options
-@output_option
+@list_output_option
 def list_keys(name: str | None, url: str | None, data: str | None, output: str) -> None:
     """List the ids of token keys, of all users or of NAME, never the keys.
 
@@ -85,25 +86,54 @@ def list_keys(name: str | None, url: str | None, data: str | None, output: str) 
     print_rows(keys, _COLUMNS, output)
 
 
-@key.command("delete", epilog="Example: ambermq user key delete alice 3f2a9c01be77 --data ./data")
+@key.command("delete", epilog="Example: ambermq user key delete alice 3f2a9c01be77 --yes --data ./data")
 @click.argument("name")
 @click.argument("key_id", metavar="[ID]", required=False)
 @click.option("--all", "is_all", is_flag=True, help="Delete all keys of the user.")
+@destructive_options
 @place_options
 @output_option
-def delete(name: str, key_id: str | None, is_all: bool, url: str | None, data: str | None, output: str) -> None:
+def delete(
+    name: str, key_id: str | None, is_all: bool, dry_run: bool, url: str | None, data: str | None, output: str
+) -> None:
     """Delete the token key ID of the user NAME, and end its links.
 
     A running broker ends the links of its tokens within a second. Exits 6 if there is no such user.
     """
     if is_all == bool(key_id):
         raise click.UsageError("give the ID of a key, as `ambermq user key list` shows it, or --all")
+    what = f"{'all keys' if is_all else f'key {key_id}'} of user {name}"
+    if dry_run:
+        known = _keys_of(name, url, data)
+        _print_deletion(name, known, None if is_all else key_id, output)
+        return
+    confirm(lambda: f"This deletes {what}, and ends the links of their tokens")
     with user_backend(url, data, ServerLimits()) as users:
         users.delete_key(name, key_id or EVERY_KEY)
     if output == "json":
         print_json({"name": name, "deleted": True})
     else:
-        print_words(f"deleted {'all keys' if is_all else f'key {key_id}'} of user {name}")
+        print_words(f"deleted {what}")
+
+
+def _print_deletion(name: str, known: list[str], key_id: str | None, output: str) -> None:
+    """Print the keys that a deletion would remove, all of them without an id; raise ToolError if there is none."""
+    if key_id is not None and key_id not in known:
+        raise ToolError(f"user {name!r} has no key {key_id!r}", code=ExitCode.NOT_FOUND)
+    ids = known if key_id is None else [key_id]
+    if output == "json":
+        print_json({"dry_run": True, "name": name, "ids": ids})
+    else:
+        print_words(f"would delete {len(ids)} keys of user {name}: {', '.join(ids) or 'none'}")
+
+
+def _keys_of(name: str, url: str | None, data: str | None) -> list[str]:
+    """Return the ids of a user's keys; raise ToolError if there is no such user."""
+    with user_backend(url, data, ServerLimits()) as users:
+        row = next((row for row in users.rows() if row["name"] == name), None)
+    if row is None:
+        raise ToolError(f"no user {name!r}", code=ExitCode.NOT_FOUND)
+    return list(row.get("keys", ()))
 
 
 def _new_file(path: str) -> int:

@@ -11,6 +11,7 @@ from ambermq.engine.history.past import Past, PastError
 from ambermq.engine.history.timestamps import iso_time
 from ambermq.engine.model.queue import Queue
 from ambermq.tools.client.broker_option import data_option
+from ambermq.tools.history.sparkline import spark
 from ambermq.tools.history.timeline import STEPS_MAX, Sample, nice_step_us, oldest_entry, sampled, step_ends
 from ambermq.tools.past.moment_option import WHEN_HELP, parse_duration
 from ambermq.tools.past.past_access import moment_of, opened_past, state_of, watched_events
@@ -19,7 +20,6 @@ from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.options import renamed_option
 from ambermq.tools.terminal.output import list_output_option, print_line, print_rows
-from ambermq.tools.terminal.sparkline import spark
 
 __all__ = ["queue"]
 

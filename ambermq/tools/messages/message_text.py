@@ -30,9 +30,9 @@ from ambermq.protocol.amqp10.message.message import AmqpSequence, AmqpValue, Bod
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties
 from ambermq.protocol.amqp10.types.decode import LIMITS, Buffer, Limits
 from ambermq.protocol.amqp10.types.values import Array, Described, Map, Symbol, UByte, UInt, ULong
+from ambermq.tools.messages.json_values import map_of_json, map_to_json, of_json, to_json
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
-from ambermq.tools.terminal.json_values import map_of_json, map_to_json, of_json, to_json
 
 __all__ = [
     "MessageDraft",

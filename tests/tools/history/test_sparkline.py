@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ambermq.tools.terminal.sparkline import spark
+from ambermq.tools.history.sparkline import spark
 
 
 def test_the_largest_fills_its_place_and_zero_is_the_lowest() -> None:
