@@ -112,11 +112,19 @@ class ServerLimits:
     """HOST:PORT of the HTTP listener for `/healthz`, `/readyz` and `/metrics`; empty: none."""
     http_connections_max: int = bounded(32, least=1)
     """Open connections of that listener. A further one is closed at once."""
+    http_address_connections_max: int = 8
+    """Open connections, and logins in progress, of one address on an interface other than loopback. A further one is
+    closed at once; 0: no limit."""
+    http_address_accepts_max: int = 20
+    """New connections of one address in a second, on such an interface. A further one is closed at once; 0: no
+    limit."""
     http_header_bytes_max: int = bounded(8192, least=512)
     """The head of an HTTP request. A longer one is refused."""
     http_timeout_ms: int = bounded(10_000, least=1)
     """Time for an HTTP client to send the head of its next request, and to read an answer. After it the connection is
     closed."""
+    http_token_file: str = ""
+    """File with the bearer token for `/metrics` on an interface other than loopback, mode 0600; empty: none."""
     metrics_queues_max: int = 1000
     """Queues with metrics of their own: the deepest. The others are summed under an empty name."""
     sync_stalled_ms: int = 10_000

@@ -36,14 +36,19 @@ def in_order_of_announcement(listeners: Sequence[Listener]) -> list[ListenerAddr
     return sorted(addresses, key=lambda one: {"amqp": 0, "amqps": 1}.get(one.scheme, 2))
 
 
-def load_certificates(addresses: Sequence[ListenerAddress], config: ListenerConfig) -> TlsContexts | None:
-    """Return the certificates, None without a listener that needs them; raise ToolError if they cannot be used."""
-    first = next((one for one in addresses if one.is_secure), None)
-    if first is None:
+def load_certificates(
+    addresses: Sequence[ListenerAddress], config: ListenerConfig, https: str = ""
+) -> TlsContexts | None:
+    """Return the certificates, None without a listener that needs them; raise ToolError if they cannot be used.
+
+    `https` is the URL of an HTTP listener that needs them.
+    """
+    first = next((str(one) for one in addresses if one.is_secure), https)
+    if not first:
         return None
     if not config.tls_cert:
         advice = "give --tls-cert FILE and --tls-key FILE"
-        raise ToolError("a listener with TLS needs a certificate", where=str(first), advice=advice, code=ExitCode.USAGE)
+        raise ToolError("a listener with TLS needs a certificate", where=first, advice=advice, code=ExitCode.USAGE)
     try:
         return TlsContexts(config)
     except TlsFault as fault:

@@ -50,6 +50,7 @@ from ambermq.tools.audit.writer import AUDIT_DIRECTORY, AuditWriter
 from ambermq.tools.broker.compaction_child import CompactionStarter
 from ambermq.tools.broker.file_modes import check_owner, private_files
 from ambermq.tools.broker.http.http_sockets import http_sockets, http_url
+from ambermq.tools.broker.http.http_terms import HttpTerms
 from ambermq.tools.broker.listening import (
     bound_listeners,
     in_order_of_announcement,
@@ -106,8 +107,8 @@ class Broker:
     """The sources of the settings, which a reload reads again."""
     origins: Mapping[str, str] = field(default_factory=dict)
     """The source of each setting that is no default."""
-    http: tuple[str, int] | None = None
-    """Interface and port of the HTTP listener; None for none."""
+    http: HttpTerms | None = None
+    """Where the HTTP listener listens, and on which terms; None for none."""
 
     def run(self) -> None:
         """Recover and serve until a signal or a failed log; raise LogError or ToolError if that fails."""
@@ -116,11 +117,12 @@ class Broker:
         tune_interpreter()
         is_reload_early = _early_reload()
         warn_of_slowness()
-        tls = load_certificates(self.addresses, self.settings.listeners)
+        https = self.http.secure_url if self.http else ""
+        tls = load_certificates(self.addresses, self.settings.listeners, https)
         # Bound before the directory is touched: a port in use leaves nothing behind, not even an epoch in the log.
         with (
             bound_listeners(self.addresses) as listeners,
-            http_sockets(self.http) as http,
+            http_sockets(self.http.place if self.http else None) as http,
             _disk_errors(self.directory),
             private_files(),
         ):
@@ -134,7 +136,7 @@ class Broker:
             preparation.start()
             vhosts = VhostStore(self.directory, self.settings)
             try:
-                with _answers_during_recovery(http, self.settings.server, vhosts):
+                with _answers_during_recovery(http, self.settings.server, vhosts, self.http, tls):
                     vhosts.recover()
             finally:
                 preparation.join()
@@ -234,7 +236,9 @@ class Broker:
         watch, notifier = CertificateWatch(tls), ServiceNotifier()
         reload.hooks.append(watch.request)
         reloads = asyncio.get_running_loop().create_task(watch.run())
-        listener = await _http_listener(server, self.directory, self.settings.server, http)
+        listener = None
+        if self.http is not None:
+            listener = await self._http_listener(server, http, self.http, tls, reload)
         url = self._announce(listeners, owner_socket, vhosts, http)
         notifier.ready(f"serving {url}")
         starter = CompactionStarter(self.directory, self.settings, tokens, vhosts.services, grace_s=grace_s)
@@ -304,6 +308,26 @@ class Broker:
 
         reload.flush = flush
 
+    async def _http_listener(
+        self,
+        server: Server,
+        sockets: Sequence[socket.socket],
+        terms: HttpTerms,
+        tls: TlsContexts | None,
+        reload: SettingsReload,
+    ) -> "HttpListener":
+        """Start the HTTP listener. On other interfaces than loopback it has TLS, and logins for its metrics."""
+        from ambermq.tools.broker.http.http_access import HttpAccess  # noqa: PLC0415
+        from ambermq.tools.broker.http.http_listener import HttpListener  # noqa: PLC0415
+
+        limits = self.settings.server
+        access = HttpAccess(server, limits, terms.token) if terms.is_guarded else None
+        if access is not None:
+            reload.hooks.append(access.reload_token)
+        listener = HttpListener(server, self.directory, limits, tls=tls if terms.is_guarded else None, access=access)
+        await listener.start(sockets)
+        return listener
+
     def _open_audit(self) -> AuditWriter:
         """Begin the audit log of the directory, with the start of the broker."""
 
@@ -347,7 +371,7 @@ class Broker:
         first, *others = in_order_of_announcement(listeners)
         vhosts.announce(str(first), owner_socket[0].address.path if owner_socket else "")
         listen = [str(address) for address in others]
-        further = {"http": http_url(http)} if http else {}
+        further = {"http": http_url(http, self.http.scheme)} if self.http else {}
         structlog.get_logger().info(
             "serving", url=str(first), listen=listen, data=self.directory, pid=os.getpid(), **further
         )
@@ -357,28 +381,19 @@ class Broker:
 
 
 def _answers_during_recovery(
-    http: Sequence[socket.socket], limits: ServerLimits, vhosts: VhostStore
+    http: Sequence[socket.socket],
+    limits: ServerLimits,
+    vhosts: VhostStore,
+    terms: HttpTerms | None,
+    tls: TlsContexts | None,
 ) -> AbstractContextManager[None]:
     """Return a context in which the HTTP listener says that the broker recovers."""
-    if not http:
+    if terms is None:
         return nullcontext()
     # Slow imports, which a broker without the listener does not need.
     from ambermq.tools.broker.http.http_listener import recovery_listener  # noqa: PLC0415
 
-    return recovery_listener(http, limits, lambda: vhosts.scanned)
-
-
-async def _http_listener(
-    server: Server, directory: str, limits: ServerLimits, http: Sequence[socket.socket]
-) -> "HttpListener | None":
-    """Start the HTTP listener, if there are sockets for it."""
-    if not http:
-        return None
-    from ambermq.tools.broker.http.http_listener import HttpListener  # noqa: PLC0415
-
-    listener = HttpListener(server, directory, limits)
-    await listener.start(http)
-    return listener
+    return recovery_listener(http, limits, lambda: vhosts.scanned, tls if terms.is_guarded else None, terms.token)
 
 
 def _with_memory_limit(limits: ServerLimits) -> ServerLimits:

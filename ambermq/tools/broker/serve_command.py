@@ -6,7 +6,7 @@ from typing import Final
 import click
 
 from ambermq.protocol.server.listeners.listener_address import ListenerAddress
-from ambermq.tools.broker.http.http_sockets import http_place
+from ambermq.tools.broker.http.http_terms import http_terms
 from ambermq.tools.broker.listening import parse_listeners
 from ambermq.tools.broker.process_tuning import configure_logging
 from ambermq.tools.broker.serve import Broker
@@ -125,10 +125,11 @@ def serve(
     listeners = found.settings.listeners
     where = found.origins.get("listeners.listen", "--listen")
     addresses = parse_listeners(listeners.listen, where) or (plain,)
-    check_users(found, addresses, load_users(directory, found.settings.server.scram_iterations), anonymous)
-    place = http_place(found.settings.server.http)
+    users_stored = load_users(directory, found.settings.server.scram_iterations)
+    check_users(found, addresses, users_stored, anonymous)
+    terms = http_terms(found.settings, has_users=bool(found.settings.users) or len(users_stored.stored()) > 0)
     configure_logging(found.settings.logging.level, found.settings.logging.format)
-    Broker(directory, addresses, found.settings, anonymous, source, found.origins, place).run()
+    Broker(directory, addresses, found.settings, anonymous, source, found.origins, terms).run()
 
 
 def _parse_users(users: tuple[str, ...]) -> dict[str, str]:

@@ -1,10 +1,13 @@
-"""The HTTP listener of the broker, in its event loop: starlette routes over uvicorn's connections.
+"""The HTTP listener of the broker, in its event loop: starlette routes.
 
 Rule 1. Only `ambermq serve --http` imports this module: a start without it is as fast as before.
 Rule 2. Everything is bounded: connections, the head of a request, the time of a request and of its answer, and the work
         of a scrape in one turn of the event loop. One scrape is built at a time.
 Rule 3. While the broker recovers, a thread answers on the same port: the event loop does not run yet.
-Rule 4. A request whose Host is no loopback name is refused: a web page may make a name of its own mean 127.0.0.1.
+Rule 4. On loopback a request whose Host is no loopback name is refused: a web page may make a name of its own mean
+        127.0.0.1.
+Rule 5. On other interfaces the metrics need a login. An answer without one ends its connection, so that a stranger
+        cannot send requests faster than it may connect.
 """
 
 import asyncio
@@ -13,17 +16,18 @@ import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final, final
 
 import structlog
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
-from uvicorn.config import Config
-from uvicorn.protocols.http.h11_impl import H11Protocol
-from uvicorn.server import ServerState
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ambermq.log.manifest.writer_lock import lock_path
 from ambermq.protocol.http.histogram import LAG_BOUNDS_US, Histogram
@@ -31,8 +35,11 @@ from ambermq.protocol.http.measured_vhost import MeasuredVhost
 from ambermq.protocol.http.metrics_text import CONTENT_TYPE, metrics_text, recovery_text
 from ambermq.protocol.http.readiness import FENCED, RECOVERING, STOPPING, Readiness, worst
 from ambermq.protocol.http.routes import HEALTH_PATH, METRICS_PATH, READY_PATH, health, ready
+from ambermq.protocol.server.listeners.tls_contexts import TlsContexts
 from ambermq.protocol.server.server import Server
 from ambermq.protocol.server_limits import ServerLimits
+from ambermq.tools.broker.http.http_access import HttpAccess, is_token, peer_of
+from ambermq.tools.broker.http.http_host import CONNECTION, HttpHost
 
 __all__ = ["HttpListener", "recovery_listener"]
 
@@ -40,104 +47,32 @@ _LAG_SECONDS: Final = 0.1
 """The period of the timer whose delay is measured."""
 _MISDIRECTED: Final = 421
 _HEADERS: Final = {"cache-control": "no-store"}
+_REFUSALS: Final = {
+    HTTPStatus.UNAUTHORIZED: "a login is needed: a user with the role monitor, or a bearer token",
+    HTTPStatus.FORBIDDEN: "the user lacks the role monitor",
+    HTTPStatus.TOO_MANY_REQUESTS: "too many logins are in progress",
+    HTTPStatus.SERVICE_UNAVAILABLE: "the broker recovers: only a bearer token is a login",
+}
+_CHALLENGE: Final = 'Basic realm="ambermq", charset="UTF-8", Bearer'
 Endpoint = Callable[[Request], Awaitable[Response]]
-
-
-class _Connection(H11Protocol):
-    """A connection of a client; it is closed when it makes no progress."""
-
-    connections_max = head_bytes_max = 0
-    timeout_s = 0.0
-    _timer: asyncio.TimerHandle | None = None
-    _seen: object = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin a connection; close it if there are too many."""
-        is_too_many = len(self.connections) >= self.connections_max
-        super().connection_made(transport)
-        if is_too_many:
-            transport.abort()
-            return
-        self._timer = self.loop.call_later(self.timeout_s, self._check)
-
-    def data_received(self, data: bytes) -> None:
-        """Process input; close the connection for more than a head at once, which h11 would accept."""
-        if len(data) > self.head_bytes_max:
-            self.transport.abort()
-            return
-        super().data_received(data)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
-        if self._timer is not None:
-            self._timer.cancel()
-        super().connection_lost(exc)
-
-    def _check(self) -> None:
-        """Close the connection if no request has ended since the last check."""
-        state = (id(self.cycle), self.cycle is not None and self.cycle.response_complete)
-        if state == self._seen or self.cycle is None:
-            self.transport.abort()
-            return
-        self._seen = state
-        self._timer = self.loop.call_later(self.timeout_s, self._check)
-
-
-@final
-class _Host:
-    """Serves an application on listening sockets, in the event loop that runs."""
-
-    def __init__(self, application: Starlette, limits: ServerLimits) -> None:
-        timeout_s = limits.http_timeout_ms / 1000
-        self._config = Config(
-            application,
-            http=_Connection,
-            ws="none",
-            lifespan="off",
-            interface="asgi3",
-            log_config=None,
-            log_level="critical",
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            date_header=False,
-            timeout_keep_alive=max(1, int(timeout_s)),
-            h11_max_incomplete_event_size=limits.http_header_bytes_max,
-        )
-        self._config.load()
-        self._state = ServerState()
-        self._limits = limits
-        self._servers: list[asyncio.Server] = []
-
-    async def start(self, sockets: Sequence[socket.socket]) -> None:
-        """Accept connections. The sockets stay open when this host ends."""
-        loop = asyncio.get_running_loop()
-        for bound in sockets:
-            self._servers.append(await loop.create_server(self._connect, sock=bound.dup(), backlog=64))
-
-    async def close(self) -> None:
-        """Accept no more connections, and cut those that are open."""
-        for server in self._servers:
-            server.close()
-        for connection in list(self._state.connections):
-            transport: asyncio.Transport = connection.transport
-            transport.abort()
-        await asyncio.sleep(0)
-
-    def _connect(self) -> _Connection:
-        connection = _Connection(config=self._config, server_state=self._state, app_state={})
-        connection.connections_max = self._limits.http_connections_max
-        connection.head_bytes_max = self._limits.http_header_bytes_max
-        connection.timeout_s = self._limits.http_timeout_ms / 1000
-        return connection
+Guard = Callable[[Request], Awaitable[HTTPStatus]]
+"""Returns OK for a request that may see the metrics."""
 
 
 @final
 class HttpListener:
     """The routes of a broker that serves."""
 
-    def __init__(self, server: Server, directory: str, limits: ServerLimits) -> None:
-        """Answer for a server whose data directory is `directory`."""
+    def __init__(
+        self,
+        server: Server,
+        directory: str,
+        limits: ServerLimits,
+        *,
+        tls: TlsContexts | None = None,
+        access: HttpAccess | None = None,
+    ) -> None:
+        """Answer for a server whose data directory is `directory`; `tls` and `access`: on other interfaces."""
         self._server = server
         self._directory = directory
         self._limits = limits
@@ -147,7 +82,9 @@ class HttpListener:
         """The delays of a timer of the event loop."""
         self._due = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self._host = _Host(_application(self._ready, self._metrics), limits)
+        guard = None if access is None else partial(_checked, access)
+        context = None if tls is None else lambda: tls.context
+        self._host = HttpHost(_application(self._ready, self._metrics, guard), limits, context)
 
     async def start(self, sockets: Sequence[socket.socket]) -> None:
         """Accept connections on bound sockets, and begin to measure the event loop."""
@@ -200,16 +137,21 @@ class HttpListener:
 
 @contextmanager
 def recovery_listener(
-    sockets: Sequence[socket.socket], limits: ServerLimits, scanned: Callable[[], tuple[int, int]]
+    sockets: Sequence[socket.socket],
+    limits: ServerLimits,
+    scanned: Callable[[], tuple[int, int]],
+    tls: TlsContexts | None = None,
+    token: bytes = b"",
 ) -> Iterator[None]:
     """Answer on bound sockets during the block, in a thread: the broker lives, and is not ready.
 
-    `scanned` returns how many bytes of the log the recovery has read, and how many it reads.
+    `scanned` returns how many bytes of the log the recovery has read, and how many it reads. With `tls` the metrics
+    need the token: users cannot log in yet.
     """
     if not sockets:
         yield
         return
-    recovery = _Recovery(sockets, limits, scanned)
+    recovery = _Recovery(sockets, limits, scanned, tls, token)
     thread = threading.Thread(target=recovery.run, name="http-recovery", daemon=True)
     thread.start()
     try:
@@ -224,11 +166,19 @@ class _Recovery:
     """The answers of a broker that recovers, in an event loop of their own."""
 
     def __init__(
-        self, sockets: Sequence[socket.socket], limits: ServerLimits, scanned: Callable[[], tuple[int, int]]
+        self,
+        sockets: Sequence[socket.socket],
+        limits: ServerLimits,
+        scanned: Callable[[], tuple[int, int]],
+        tls: TlsContexts | None,
+        token: bytes,
     ) -> None:
         self._sockets = sockets
         self._scanned = scanned
-        self._host = _Host(_application(self._readiness, self._metrics), limits)
+        self._token = token
+        guard = None if tls is None else self._guard
+        context = None if tls is None else lambda: tls.context
+        self._host = HttpHost(_application(self._readiness, self._metrics, guard), limits, context)
         self._loop = asyncio.new_event_loop()
         self._is_over = asyncio.Event()
 
@@ -254,6 +204,12 @@ class _Recovery:
         finally:
             await self._host.close()
 
+    async def _guard(self, request: Request) -> HTTPStatus:
+        scheme, _, value = request.headers.get("authorization", "").strip().partition(" ")
+        if scheme.lower() != "bearer":
+            return HTTPStatus.SERVICE_UNAVAILABLE if value else HTTPStatus.UNAUTHORIZED
+        return HTTPStatus.OK if is_token(value.strip(), self._token) else HTTPStatus.UNAUTHORIZED
+
     async def _readiness(self, _request: Request) -> Response:
         done_bytes, total_bytes = self._scanned()
         answer = ready(Readiness(RECOVERING.word, f"{done_bytes} of {total_bytes} bytes of the log are read"))
@@ -263,13 +219,56 @@ class _Recovery:
         return Response(recovery_text(*self._scanned()), headers={**_HEADERS, "content-type": CONTENT_TYPE})
 
 
-def _application(readiness: Endpoint, metrics: Endpoint) -> Starlette:
+def _application(readiness: Endpoint, metrics: Endpoint, guard: Guard | None) -> Starlette:
     async def healthy(_request: Request) -> Response:
         answer = health()
         return PlainTextResponse(answer.text, answer.status, _HEADERS)
 
-    paths = {HEALTH_PATH: healthy, READY_PATH: readiness, METRICS_PATH: metrics}
-    return Starlette(routes=[Route(path, _local(endpoint), methods=["GET"]) for path, endpoint in paths.items()])
+    if guard is None:
+        found = {HEALTH_PATH: _local(healthy), READY_PATH: _local(readiness), METRICS_PATH: _local(metrics)}
+        return Starlette(routes=_routes(found))
+    found = {HEALTH_PATH: healthy, READY_PATH: readiness, METRICS_PATH: _guarded(metrics, guard)}
+    return Starlette(routes=_routes(found), middleware=[Middleware(_OneAnswer)])
+
+
+def _routes(endpoints: Mapping[str, Endpoint]) -> list[Route]:
+    return [Route(path, endpoint, methods=["GET"]) for path, endpoint in endpoints.items()]
+
+
+@final
+class _OneAnswer:
+    """Ends the connection after an answer to a stranger, whatever the path."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, and add the header to its answer."""
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start" and not scope["state"][CONNECTION].is_trusted:
+                message = {**message, "headers": [*message["headers"], (b"connection", b"close")]}
+            await send(message)
+
+        await self._app(scope, receive, sent)
+
+
+def _guarded(endpoint: Endpoint, guard: Guard) -> Endpoint:
+    """Return an endpoint that answers only requests with a login."""
+
+    async def checked(request: Request) -> Response:
+        status = await guard(request)
+        request.scope["state"][CONNECTION].is_trusted = status is HTTPStatus.OK
+        if status is HTTPStatus.OK:
+            return await endpoint(request)
+        headers = {**_HEADERS, "www-authenticate": _CHALLENGE} if status is HTTPStatus.UNAUTHORIZED else _HEADERS
+        return PlainTextResponse(f"{_REFUSALS[status]}\n", status, headers)
+
+    return checked
+
+
+async def _checked(access: HttpAccess, request: Request) -> HTTPStatus:
+    return await access.check(request.headers.get("authorization", ""), peer_of(request.client))
 
 
 def _local(endpoint: Endpoint) -> Endpoint:

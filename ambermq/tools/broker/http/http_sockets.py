@@ -1,4 +1,4 @@
-"""The sockets of the HTTP listener: bound before the recovery, on the loopback interface alone."""
+"""The sockets of the HTTP listener: bound before the recovery."""
 
 import ipaddress
 import socket
@@ -15,18 +15,8 @@ __all__ = ["http_place", "http_sockets", "http_url", "is_loopback"]
 
 
 def http_place(text: str) -> tuple[str, int] | None:
-    """Return the interface and port that `HOST:PORT` names, None for an empty text; raise UsageError.
-
-    Without TLS and users the listener is for this machine alone: what it shows has the names of queues.
-    """
-    if not text:
-        return None
-    host, port = _split(text)
-    if not is_loopback(host):
-        raise click.UsageError(
-            f"--http {text}: an interface other than loopback needs TLS and users; use 127.0.0.1:{port}"
-        )
-    return host, port
+    """Return the interface and port that `HOST:PORT` names, None for an empty text; raise UsageError."""
+    return _split(text) if text else None
 
 
 def _split(text: str) -> tuple[str, int]:
@@ -59,11 +49,11 @@ def http_sockets(place: tuple[str, int] | None) -> Iterator[Sequence[socket.sock
         yield sockets
 
 
-def http_url(sockets: Sequence[socket.socket]) -> str:
+def http_url(sockets: Sequence[socket.socket], scheme: str) -> str:
     """Return the URL of the HTTP listener."""
     name = sockets[0].getsockname()
     host = f"[{name[0]}]" if ":" in name[0] else name[0]
-    return f"http://{host}:{name[1]}"
+    return f"{scheme}://{host}:{name[1]}"
 
 
 def is_loopback(host: str) -> bool:
