@@ -110,7 +110,8 @@ def exit_codes() -> dict[str, Any]:
 
 def environment() -> list[str]:
     """Return the environment variables that the program reads."""
-    return [*matching("AMBERMQ_[A-Z_]+")]
+    # With two underscores it is a key of the configuration.
+    return [name for name in matching("AMBERMQ_[A-Z_]+") if "__" not in name]
 
 
 def configuration() -> dict[str, Any]:

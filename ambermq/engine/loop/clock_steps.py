@@ -31,8 +31,8 @@ class ClockSteps:
         self.due: tuple[int, int] | None = None
         """The time before a step and the time after it, until a tick logs it."""
 
-    def await_tick(self, old_us: int, new_us: int) -> None:
-        """Have the next tick log a step; with one that waits they are one step."""
+    def add(self, old_us: int, new_us: int) -> None:
+        """Store a step for the next tick; with one that waits it is one step."""
         self.due = self.due[0] if self.due else old_us, new_us
 
     def take(self) -> tuple[int, int]:

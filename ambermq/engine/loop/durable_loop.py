@@ -308,7 +308,7 @@ class DurableLoop:
         A `step` is the time before it and the time after it. It is logged in the next tick, before other events.
         """
         if step is not None:
-            self.clock_steps.await_tick(*step)
+            self.clock_steps.add(*step)
         self.correction_us = self.snapshots.correction_us = correction_us
 
     def _step_clock(self, now_us: int) -> None:

@@ -271,6 +271,10 @@ class RuleSet:
         if user in self.accounts.log_readers:
             text = f"[permissions] log names {user}"
             yield _Entry(Effect.ALLOW, frozenset((Action.REPLAY,)), pattern_words(LOG), EVERY_VHOST, True, text)
+        elif user in self.accounts.users and user not in self._named:
+            # It read no log before there were rules: an upgrade gives it no more than it had.
+            text = f"[permissions] log does not name {user}"
+            yield _Entry(Effect.DENY, frozenset((Action.REPLAY,)), pattern_words(LOG), EVERY_VHOST, True, text)
 
     def _of_rule(self, rule: Rule, vhost: str, text: str) -> Iterator[_Entry]:
         if rule.effect is Effect.GRANT:

@@ -24,6 +24,7 @@ CLASSES: Final[dict[str, Any]] = {one.name: one.type for one in fields(Settings)
 """The table of each key to its class."""
 _UNITS: Final = {
     "address_accepts_max": "connections",
+    "http_address_accepts_max": "connections",
     "address_strangers_max": "connections",
     "channel_max": "number",
     "credit_grown_max": "messages",

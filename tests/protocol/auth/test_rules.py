@@ -172,11 +172,11 @@ def test_a_rule_of_a_role_holds_for_its_users() -> None:
 
 
 def test_a_user_of_the_configuration_is_an_administrator_until_a_rule_names_it() -> None:
-    """And so it replays `/log`; [permissions] log allows that to a user whom a rule names, too."""
+    """`/log` needs [permissions], as before there were rules; that holds for a user whom a rule names, too."""
     accounts = Accounts(frozenset(("alice", "bob")), frozenset(("bob",)), has_users=True)
     found = rules(accounts=accounts)
     assert allows(found, "manage", "$users")
-    assert allows(found, "replay", "/log")
+    assert not allows(found, "replay", "/log")
     assert allows(found, "replay", "/log", user="bob")
     found = rules("allow bob send a", accounts=accounts)
     assert allows(found, "replay", "/log", user="bob")

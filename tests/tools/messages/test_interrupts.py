@@ -65,7 +65,7 @@ def test_an_interrupted_browse_ends(on_broker: Run, broker: ChildBroker) -> None
         assert process.stdout is not None
         assert process.stdout.read(1)
         time.sleep(0.3)
-        assert _interrupted(process) == "error: interrupted\n"
+        assert json.loads(_interrupted(process))["error"]["exit"] == ExitCode.INTERRUPTED
 
 
 @pytest.mark.parametrize("is_key", [True, False])

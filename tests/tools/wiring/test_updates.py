@@ -83,8 +83,8 @@ def test_history_tells_what_it_was_before(run: Run, updated: ChildBroker, tmp_pa
     data = ("--data", updated.directory)
     events = [json.loads(line) for line in run("history", "tail", "--output", "json", *data).stdout.splitlines()]
     queue, muxer = (event for event in events if event["type"].endswith("-updated"))
-    assert (queue["words"], queue["queue"]) == ("queue 'q' updated, at most 9 messages", "q")
-    assert muxer["words"] == "muxer 'net' updated, probability 1.0, seed 7"
+    assert (queue["words"], queue["queue"]) == ("queue 'q' updated, at most 9 messages, by user 'local'", "q")
+    assert muxer["words"] == "muxer 'net' updated, probability 1.0, seed 7, by user 'local'"
     of_queue = run("history", "tail", "--queue", "q", "--type", "queue-updated", *data).stdout
     assert of_queue.count("updated, at most 9 messages") == 1
     then = queue["offset"] - 1

@@ -137,7 +137,7 @@ class HttpHost:
         slot.task.add_done_callback(lambda task: self._handshake_ended(connection, stream, task))
 
     async def _connect(self, connection: HttpConnection, stream: socket.socket) -> None:
-        """Do the handshake of an accepted connection, within the time of a request. Raises OSError."""
+        """Run the handshake of an accepted connection, within the time of a request. Raises OSError."""
         timeout_s = self._limits.http_timeout_ms / 1000
         options: dict[str, Any] = {}
         if self._tls is not None:
