@@ -1,6 +1,6 @@
 """The connections whose links are checked again after a change of the rules, in turns.
 
-Rule 1. A new attach, and each message to an anonymous relay's new address, is checked by the new rules at once.
+Rule 1. A new attach, and each message that names its own address, is checked by the new rules at once.
 Rule 2. The first links are checked in the turn of the change: with few links nothing is left for later.
 Rule 3. Another change begins again with all connections.
 """

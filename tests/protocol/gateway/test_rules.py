@@ -384,6 +384,29 @@ def test_a_change_of_rules_ends_live_links_and_counts_no_failure() -> None:
     assert condition_of([one for one, _ in alice.settle()]) == UNAUTHORIZED
 
 
+def test_a_relay_has_the_new_rules_before_its_link_is_checked() -> None:
+    """Decisions of the rules before are forgotten."""
+    house = House("allow alice send q")
+    alice = house.user("alice")
+    assert alice.send(None, to="q") == ""
+    guard = [link.guard for link in house.gateway.producers.values()][-1]
+    assert guard is not None
+    body = Message(properties=Properties(to="q"), body=(AmqpValue("body"),)).encode()
+    assert guard.refusal(body) is None
+    house.gateway.access = rule_set("grant root administrator", "allow alice send other")
+    assert guard.refusal(body) is not None
+
+
+def test_messages_of_a_relay_are_counted() -> None:
+    """Those that the rules refuse count as refused, too."""
+    house = House("allow alice send q")
+    alice, traffic = house.user("alice"), house.gateway.traffic
+    before = traffic.messages_in, traffic.messages_refused
+    assert alice.send(None, to="q") == ""
+    assert alice.send(None, to="other") == UNAUTHORIZED
+    assert (traffic.messages_in - before[0], traffic.messages_refused - before[1]) == (2, 1)
+
+
 def test_many_links_are_checked_in_turns() -> None:
     """A turn checks at most CHECKED_PER_TURN links; a connection that is lost meanwhile is left out."""
     house = House("allow alice send q", "allow bob send q")

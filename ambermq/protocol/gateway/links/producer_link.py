@@ -109,9 +109,6 @@ class ProducerLink:
             raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, f"message-format {run.message_format:#x}, expected 0")
         if run.tag is not None and (self.link.has_tags or (run.settled and self.link.has_settled_tags)):
             self._tags[run.first_id] = bytes(run.tag)
-        if self.guard is not None:
-            self._publish_allowed(run, self.guard)
-            return
         # A copy, since later commands are joined into it.
         bodies: list[Buffer] = [*run.payloads]
         recogniser = self._recogniser
@@ -122,6 +119,9 @@ class ProducerLink:
         traffic.bytes_in += size
         self.messages += count
         self.bytes += size
+        if self.guard is not None:
+            self._publish_allowed(run, self.guard)
+            return
         hashes = recogniser.id_hashes(bodies) if recogniser is not None and size <= self.limits.run_bytes_max else None
         if recogniser is None or hashes is None:
             self._publish_each(run)
@@ -131,7 +131,6 @@ class ProducerLink:
 
     def _publish_allowed(self, run: TransferRun, guard: RelayGuard) -> None:
         """Submit the commands for the messages of a run whose addresses are allowed, and reject the others."""
-        self.unfinished += len(run.payloads)
         first = 0
         for index, payload in enumerate(run.payloads):
             refusal = guard.refusal(payload)
@@ -139,6 +138,7 @@ class ProducerLink:
                 continue
             self._publish_each(_part(run, first, index))
             first = index + 1
+            self.traffic.messages_refused += 1
             if run.settled or not self._may_reject:
                 self.peer.producer_failed(self, refusal)
                 return

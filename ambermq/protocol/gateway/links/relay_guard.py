@@ -1,6 +1,7 @@
 """The checks of messages that name their own address, on a link to the anonymous terminus or to a whole muxer.
 
-Rule 1. The decision is cached by address: a message costs a look-up. The cache is bounded.
+Rule 1. The decision is cached by address: a message costs a look-up. The cache is bounded, and ends when the rules
+        change.
 Rule 2. The address is the one that the engine routes by: `to`, and for a muxer `to`, else the subject.
 Rule 3. A message without an address passes: the engine refuses it.
 """
@@ -29,13 +30,15 @@ _CACHED_LENGTH_MAX: Final = 256
 class RelayGuard:
     """The decisions of one link about the addresses of its messages."""
 
-    __slots__ = ("_known", "_muxer", "_name_bytes_max", "_peer")
+    __slots__ = ("_access", "_known", "_muxer", "_name_bytes_max", "_peer")
 
     def __init__(self, peer: LinkPeer, muxer: str) -> None:
         """`muxer` is the name of the link's muxer, empty for the anonymous terminus."""
         self._peer = peer
         self._muxer = muxer
         self._name_bytes_max = peer.gateway.engine.config.name_bytes_max
+        self._access = peer.gateway.access
+        """The rules of the cached decisions."""
         self._known: dict[str, bool] = {}
 
     def refusal(self, body: Buffer) -> Error | None:
@@ -76,6 +79,9 @@ class RelayGuard:
         return address if parsed.destination is not None else f"{address}/{fields.subject or ''}"
 
     def _may_send(self, address: str) -> bool:
+        if self._peer.gateway.access is not self._access:
+            self._access = self._peer.gateway.access
+            self._known.clear()
         known = self._known.get(address)
         if known is None:
             known = is_allowed(self._peer, Action.SEND, address)
