@@ -29,6 +29,8 @@ _DURABLE: Final = """\
       <journal-sync-transactional>true</journal-sync-transactional>
       <journal-sync-non-transactional>true</journal-sync-non-transactional>
 """
+_DISK_USAGE: Final = re.compile(r"<max-disk-usage>\d+<")
+"""A share of the disk in percent, with the files of other programs. Beyond it Artemis takes no message."""
 _IS_AIO: Final = "<journal-type>ASYNCIO</journal-type>"
 _ACCEPTOR: Final = re.compile(r"protocols=[A-Z,]+")
 
@@ -106,5 +108,6 @@ def adapted(config: str) -> str:
     if _IS_AIO not in config:
         raise BrokerFailed("artemis create has not chosen ASYNCIO: is libaio's native library missing?")
     config = config.replace("      <journal-type>", f"{_DURABLE}      <journal-type>", 1)
+    config = _DISK_USAGE.sub("<max-disk-usage>100<", config, count=1)
     config = config.replace("amqpDuplicateDetection=true", "amqpDuplicateDetection=false")
     return _ACCEPTOR.sub("protocols=AMQP", config, count=1)
