@@ -41,6 +41,7 @@ _COMMANDS: Final = {
         "ambermq.tools.monitor.listings:connections",
         "List, show and close the connections of all virtual hosts.",
     ),
+    "context": ("ambermq.tools.contexts.command:context", "Name brokers, and choose the one that commands use."),
     "detach": (
         "ambermq.tools.wiring.attachment_commands:detach",
         "Remove an attachment: MUXER stops sending to MEMBER.",

@@ -55,7 +55,7 @@ _TEMPLATES: Final = (
     '[[templates]]\nname = "orders"\npattern = "audited.#"\nattach = [{ muxer = "news", pattern = "a" }]\n'
 )
 
-_ENVIRONMENT: Final = {"AMBERMQ_URL": None, "AMBERMQ_DATA": None}
+_ENVIRONMENT: Final = {"AMBERMQ_URL": None, "AMBERMQ_DATA": None, "AMBERMQ_CONTEXT": None}
 """No run depends on what the machine's environment names."""
 _DAMAGED_FROM: Final = 100
 """Behind the header of a segment."""
@@ -64,23 +64,25 @@ _DAMAGED_FROM: Final = 100
 class Found:
     """What was printed."""
 
-    def __init__(self) -> None:
+    def __init__(self, place: Path) -> None:
+        self._environment = {**_ENVIRONMENT, "XDG_CONFIG_HOME": str(place / "configuration")}
         self.keys: defaultdict[str, set[str]] = defaultdict(set)
         """Command to key paths."""
 
     def run(self, command: str, *arguments: str | Path, exits: int = 0) -> None:
         """Run a command with `--output json` and keep the keys that it prints."""
         words = [*command.split(), *map(str, arguments), "--output", "json"]
-        done = CliRunner(env=_ENVIRONMENT).invoke(main, words, prog_name="ambermq")
+        done = CliRunner(env=self._environment).invoke(main, words, prog_name="ambermq")
         assert done.exit_code == exits, f"{' '.join(words)}: {done.exit_code}: {done.stdout}{done.stderr}"
         self.keys[command] |= keys_in_text(done.stdout)
 
 
 def run_all(place: Path) -> Found:
     """Run the script in an empty directory."""
-    found = Found()
+    found = Found(place)
     found.run("docs")
     found.run("config show")
+    _contexts(found.run)
     found.run("config explain", "connections_max")
     found.run("config explain", "logging.level")
     config, messages = place / "config.toml", place / "messages.ndjson"
@@ -231,6 +233,15 @@ def _users(run: Callable[..., None], place: Path) -> None:
     run("user import", "--config", config, "--dry-run")
     run("user delete", "alice", "--dry-run")
     run("user delete", "alice", "--yes")
+
+
+def _contexts(run: Callable[..., None]) -> None:
+    run("context add", "surface", "--data", "./data", "--replace", "--use")
+    run("context list")
+    run("context show")
+    run("context use", "surface")
+    run("context delete", "surface", "--dry-run")
+    run("context delete", "surface", "--yes")
 
 
 def _vhosts(on_data: Callable[..., None]) -> None:

@@ -13,10 +13,11 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture(autouse=True)
-def no_target(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test depends on what the machine's environment names."""
-    monkeypatch.delenv("AMBERMQ_URL", raising=False)
-    monkeypatch.delenv("AMBERMQ_DATA", raising=False)
+def no_target(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """No test depends on what the machine's environment and its user's contexts name."""
+    for name in ("AMBERMQ_URL", "AMBERMQ_DATA", "AMBERMQ_CONTEXT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "no-configuration"))
 
 
 @pytest.fixture(scope="module")

@@ -31,6 +31,9 @@ BEFORE: dict[tuple[str, ...], tuple[str, ...]] = {
     ("acl", "revoke"): ("acl grant bob operator",),
     ("acl", "test"): ("acl allow alice send,receive 'orders.#'",),
     ("attach",): (*_COLOURS, "queue declare orders.eu"),
+    ("context", "delete"): ("context add staging --url amqp://staging",),
+    ("context", "show"): ("context add staging --url amqp://staging --use",),
+    ("context", "use"): ("context add production --url amqp://production",),
     ("detach",): (*_COLOURS, "queue declare orders.eu", "attach orders.eu colours --property region=eu"),
     ("history", "message"): ("send orders hello --id order-4711",),
     ("muxer", "delete"): _COLOURS,
@@ -103,6 +106,7 @@ class World:
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """A fresh directory, which is the working directory."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "configuration"))
     made = World(tmp_path)
     yield made
     made.client.close()
@@ -151,7 +155,7 @@ def _prepare(run: Run, world: World, path: tuple[str, ...]) -> None:
         if line == "SUBSCRIBE":
             _subscribe(world)
             continue
-        told = run(*shlex.split(line), *data)
+        told = run(*shlex.split(line), *(() if path[0] == "context" else data))
         assert told.exit_code == ExitCode.OK, told.stderr
 
 

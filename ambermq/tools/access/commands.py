@@ -3,7 +3,6 @@
 The commands send requests to a running broker. Without one they change the file `rules` of the data directory.
 """
 
-import os
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -15,7 +14,8 @@ from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.auth.roles import ROLES
 from ambermq.protocol.auth.rules import DEFAULT_VHOST, EVERY_VHOST, Effect, Rule, actions_named
 from ambermq.tools.access.backends import RuleBackend, RunningRules, backend_of
-from ambermq.tools.client.broker_option import DATA_VARIABLE, URL_VARIABLE, broker_url, data_directory, place_options
+from ambermq.tools.client.broker_option import broker_url, data_directory, place_options
+from ambermq.tools.client.named_place import named_place
 from ambermq.tools.terminal.errors import TranslatingGroup
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.output import list_output_option, output_option, print_done, print_rows, print_values
@@ -165,8 +165,7 @@ def _remove(rule: Rule, url: str | None, data: str | None, output: str) -> None:
 
 
 def _backend(url: str | None, data: str | None) -> RuleBackend:
-    if not url and not data and not os.environ.get(URL_VARIABLE):
-        data = os.environ.get(DATA_VARIABLE)
-    if data and not url:
-        return backend_of(data_directory(data, must_exist=False))
+    place = named_place(url, data)
+    if place.data:
+        return backend_of(data_directory(place.data, must_exist=False))
     return RunningRules(broker_url(url, data))

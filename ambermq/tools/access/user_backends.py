@@ -12,8 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, final
 
-import click
-
 from ambermq.log.manifest.writer_lock import lock_path
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.protocol.auth.users import User, Users
@@ -32,6 +30,7 @@ from ambermq.tools.client.broker_option import broker_of_directory, broker_url, 
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import Management
+from ambermq.tools.client.named_place import named_place
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
@@ -196,10 +195,12 @@ def user_backend(
 
     `may_create` says whether the directory may be missing, `has_secret` whether a password or a key is sent.
     """
-    directory = None if url else _directory(data, may_create=may_create)
-    if directory is not None and broker_of_directory(directory) is None:
-        yield StoredUsers(directory, limits)
-        return
+    named = named_place(url, data)
+    if named.data:
+        directory = data_directory(named.data, must_exist=not may_create)
+        if broker_of_directory(directory) is None:
+            yield StoredUsers(directory, limits)
+            return
     place = BrokerUrl.parse(broker_url(url, data))
     if has_secret:
         _check_hidden(place)
@@ -216,11 +217,3 @@ def _check_hidden(place: BrokerUrl) -> None:
             advice="use amqps://, or run the command on the broker's machine with --data",
             code=ExitCode.USAGE,
         )
-
-
-def _directory(data: str | None, *, may_create: bool) -> str | None:
-    """Return the directory of the options or the environment; None if a URL is named there."""
-    try:
-        return data_directory(data, must_exist=not may_create)
-    except click.UsageError:
-        return None  # No directory: `broker_url` takes the URL of the environment, or says what is missing.

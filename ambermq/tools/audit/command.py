@@ -9,7 +9,7 @@ import msgspec
 
 from ambermq.tools.audit.chain import Fault, Line, audit_files, walk
 from ambermq.tools.audit.writer import AUDIT_DIRECTORY
-from ambermq.tools.client.broker_option import data_directory
+from ambermq.tools.client.broker_option import data_directory, directory_option
 from ambermq.tools.terminal.errors import ToolError, TranslatingGroup
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.output import output_option, print_json, print_values, print_words, stream_output_option
@@ -25,7 +25,7 @@ def audit() -> None:
 
 
 @audit.command("show", epilog="Example: ambermq audit show --data ./data --user alice --event login-failed")
-@click.option("--data", metavar="DIR", help="Data directory of the broker. Default: AMBERMQ_DATA.")
+@directory_option
 @click.option("--user", metavar="NAME", help="Only what this user did.")
 @click.option("--event", metavar="NAME", help="Only events of this name, such as login-failed.")
 @click.option("--limit", type=click.IntRange(1), help="Only the last N events.")
@@ -47,7 +47,7 @@ def show(data: str | None, user: str | None, event: str | None, limit: int | Non
 
 
 @audit.command("verify", epilog="Example: ambermq audit verify --data ./data")
-@click.option("--data", metavar="DIR", help="Data directory of the broker. Default: AMBERMQ_DATA.")
+@directory_option
 @output_option
 def verify(data: str | None, output: str) -> None:
     """Check that each line has the hash of the one before.

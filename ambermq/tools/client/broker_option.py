@@ -1,7 +1,6 @@
-"""The options --url, --data and --vhost: a broker by URL, or a data directory with its running broker.
+"""The options --url, --data, --context and --vhost: a broker by URL, or a data directory with its running broker.
 
-Rule 1: a command takes exactly one of --url and --data. An option goes before the environment. Both options, or both
-        variables without an option, are an error of the command line.
+Rule 1: a command takes exactly one of --url, --data and --context (named_place.py).
 Rule 2: a running broker writes its process id, URL and unix socket as JSON to the lock file of each virtual host. The
         text outlives a SIGKILL, so the process id is checked. The lock is not taken, since that would stop a starting
         broker.
@@ -27,15 +26,20 @@ from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST, vhosts_path
 from ambermq.log.manifest.writer_lock import lock_path, read_holder
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.tools.client.broker_url import BrokerUrl, vhost_path
+from ambermq.tools.client.named_place import (
+    CONTEXT_VARIABLE,
+    DATA_VARIABLE,
+    URL_VARIABLE,
+    context_option,
+    named_directory,
+    named_place,
+)
 from ambermq.tools.client.password_option import password_option
 from ambermq.tools.client.tls_option import tls_options
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
-from ambermq.tools.terminal.variables import read_variable
 
 __all__ = [
-    "DATA_VARIABLE",
-    "URL_VARIABLE",
     "RunningBroker",
     "broker_of_directory",
     "broker_options",
@@ -53,11 +57,9 @@ __all__ = [
     "write_holder",
 ]
 
-URL_VARIABLE = "AMBERMQ_URL"
 _VHOST_KEY = "ambermq.vhost"
 _IS_NAMED_KEY = "ambermq.is-vhost-named"
 """Whether the command line has --vhost: its default value is a name, too."""
-DATA_VARIABLE = "AMBERMQ_DATA"
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -114,13 +116,13 @@ def current_vhost() -> str:
 
 
 def place_options(command: _Command) -> _Command:
-    """Add `--url`, `--data`, the options of TLS and `--password-file`; `url` and `data` are for `broker_url`."""
+    """Add `--url`, `--data`, `--context`, TLS and `--password-file`; `url` and `data` are for `broker_url`."""
     return url_options(password_option(command))
 
 
 def url_options(command: _Command) -> _Command:
-    """Add `--url`, `--data` and the options of TLS, to a command that has another use for `--password-file`."""
-    command = tls_options(command)
+    """Add `--url`, `--data`, `--context` and those of TLS, to a command that has another use for `--password-file`."""
+    command = context_option(tls_options(command))
     command = click.option(
         "--data", metavar="DIR", help=f"Data directory of a running broker. Default: {DATA_VARIABLE}."
     )(command)
@@ -130,33 +132,31 @@ def url_options(command: _Command) -> _Command:
 
 
 def directory_option(command: _Command) -> _Command:
-    """Add only `--data` to a command, as the parameter `data` for `data_directory`."""
-    return click.option("--data", metavar="DIR", help=f"Data directory of the broker. Default: {DATA_VARIABLE}.")(
-        command
-    )
+    """Add `--data` and `--context` to a command, as the parameter `data` for `data_directory`."""
+    option = click.option("--data", metavar="DIR", help=f"Data directory of the broker. Default: {DATA_VARIABLE}.")
+    return option(context_option(command))
 
 
 def broker_url(url: str | None, data: str | None) -> str:
-    """Return the broker's URL from the options or the environment; raise UsageError or ToolError if there is none."""
-    if url and data:
-        raise click.UsageError("give --url or --data, not both")
-    is_option = bool(url)
-    if not url and not data:
-        url, data = read_variable(URL_VARIABLE), read_variable(DATA_VARIABLE)
-        if url and data:
-            raise click.UsageError(f"{URL_VARIABLE} and {DATA_VARIABLE} are both set: give --url or --data")
-    if url:
-        return _with_vhost(url, is_option=is_option)
-    if data:
-        return running_broker(vhost_directory(data), served=data).local_url
-    raise click.UsageError(f"no broker named: give --url or --data, or set {URL_VARIABLE} or {DATA_VARIABLE}")
+    """Return the broker's URL from options, environment or context. Raises UsageError and ToolError."""
+    place = named_place(url, data)
+    if place.url:
+        return _with_vhost(place.url, is_option=bool(url))
+    if place.data:
+        return running_broker(vhost_directory(place.data), served=place.data).local_url
+    raise click.UsageError(
+        "no broker named: give --url, --data or --context, or set "
+        f"{URL_VARIABLE}, {DATA_VARIABLE} or {CONTEXT_VARIABLE}"
+    )
 
 
 def data_directory(data: str | None, *, must_exist: bool = True) -> str:
-    """Return the data directory in the option or the environment; raise UsageError if there is none."""
-    directory = data or read_variable(DATA_VARIABLE)
+    """Return the data directory in option, environment or context; raise UsageError if there is none."""
+    place = named_directory(data)
+    directory = place.data
     if not directory:
-        raise click.UsageError(f"no directory named: give --data, or set {DATA_VARIABLE}")
+        named = f": {place.source} names a URL" if place.url else ""
+        raise click.UsageError(f"no directory named{named}: give --data, or set {DATA_VARIABLE}")
     if must_exist and not Path(directory).is_dir():
         raise ToolError(
             "not a directory" if Path(directory).exists() else "no such directory",

@@ -1,13 +1,14 @@
 """Passwords of commands: in a file, from standard input or a terminal, and never on a command line, which `ps` shows.
 
-Rule 1. A password in the URL goes before --password-file, and that before AMBERMQ_PASSWORD_FILE.
+Rule 1. A password in the URL goes before --password-file, that before AMBERMQ_PASSWORD_FILE, and that before the file
+        of a context.
 Rule 2. A file holds one password. One line end behind it is no part of it.
 Rule 3. `-` is standard input. A new password is prompted for only on a terminal.
 """
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -18,11 +19,19 @@ from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
-__all__ = ["PASSWORD_VARIABLE", "client_password", "new_password", "password_option", "read_password"]
+__all__ = [
+    "PASSWORD_VARIABLE",
+    "client_password",
+    "new_password",
+    "offer_password_file",
+    "password_option",
+    "read_password",
+]
 
 PASSWORD_VARIABLE: Final = "AMBERMQ_PASSWORD_FILE"  # noqa: S105 - the name of a variable
 _STANDARD_INPUT: Final = "-"
 _KEY: Final = "ambermq.password-file"
+_OFFERED_KEY: Final = "ambermq.password-file-of-context"
 # A longer file is another file than the one that was meant.
 _FILE_BYTES_MAX: Final = PASSWORD_BYTES_MAX + 2
 
@@ -44,12 +53,20 @@ def password_option(command: _Command) -> _Command:
     )(command)
 
 
+def offer_password_file(path: str) -> None:
+    """Use the file of a context for this command, unless an option or the environment names one; empty for none."""
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.meta[_OFFERED_KEY] = path
+
+
 def client_password(url: BrokerUrl) -> str:
     """Return the password of the user in a URL; empty if there is none."""
     if url.username is None or url.password:
         return url.password
     context = click.get_current_context(silent=True)
-    path = (None if context is None else context.meta.get(_KEY)) or os.environ.get(PASSWORD_VARIABLE)
+    meta: Mapping[str, str | None] = {} if context is None else context.meta
+    path = meta.get(_KEY) or os.environ.get(PASSWORD_VARIABLE) or meta.get(_OFFERED_KEY)
     return read_password(path) if path else ""
 
 

@@ -3,7 +3,6 @@
 Rule: a completion that fails is empty. It waits at most a second, and prints nothing.
 """
 
-import os
 from contextlib import suppress
 from threading import Thread
 from typing import Final
@@ -11,10 +10,11 @@ from typing import Final
 import click
 from click.shell_completion import CompletionItem
 
-from ambermq.tools.client.broker_option import DATA_VARIABLE, URL_VARIABLE, running_broker
+from ambermq.tools.client.broker_option import running_broker
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import QueueManagement
+from ambermq.tools.client.named_place import named_place
 
 __all__ = ["complete_queue"]
 
@@ -34,11 +34,11 @@ def complete_queue(ctx: click.Context, _parameter: click.Parameter, incomplete: 
 
 
 def _place(ctx: click.Context) -> tuple[str, str]:
-    """Return the URL or the data directory of the command line so far, else of the environment."""
-    url, data = ctx.params.get("url") or "", ctx.params.get("data") or ""
-    if url or data:
-        return url, data
-    return os.environ.get(URL_VARIABLE, ""), os.environ.get(DATA_VARIABLE, "")
+    """Return the URL or the data directory of the command line so far, else of environment or context."""
+    with suppress(click.ClickException), ctx.scope(cleanup=False):
+        place = named_place(ctx.params.get("url"), ctx.params.get("data"))
+        return place.url, place.data
+    return "", ""
 
 
 def _list_queues(url: str, data: str, found: list[str]) -> None:

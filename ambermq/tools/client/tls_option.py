@@ -16,6 +16,7 @@ __all__ = [
     "KEY_VARIABLE",
     "TlsFiles",
     "broker_tls_options",
+    "offer_tls_files",
     "tls_files",
     "tls_options",
 ]
@@ -61,6 +62,13 @@ def _with_options(command: _Command, prefix: str) -> _Command:
         )
         command = option(command)
     return command
+
+
+def offer_tls_files(files: TlsFiles) -> None:
+    """Use the files of a context, where neither an option nor the environment names one."""
+    for name, path in zip((CA_VARIABLE, CERT_VARIABLE, KEY_VARIABLE), files, strict=True):
+        if path:
+            os.environ.setdefault(name, path)
 
 
 def tls_files() -> TlsFiles:

@@ -20,13 +20,13 @@ from ambermq.engine.compaction.plan import History
 from ambermq.engine.history.timestamps import iso_time
 from ambermq.log.storage.interface import Storage
 from ambermq.tools.client.broker_option import (
-    URL_VARIABLE,
     broker_of_directory,
     current_vhost,
     data_option,
     log_directory,
 )
 from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.named_place import URL_VARIABLE
 from ambermq.tools.client.token_option import read_token, token_option
 from ambermq.tools.compaction.commit_target import broker_for
 from ambermq.tools.compaction.job import run_compaction

@@ -8,7 +8,8 @@ from typing import Final
 
 import click
 
-from ambermq.tools.client.broker_option import DATA_VARIABLE, broker_of_directory
+from ambermq.tools.client.broker_option import broker_of_directory
+from ambermq.tools.client.named_place import context_option, named_directory
 from ambermq.tools.config.resolution import SettingsSource
 from ambermq.tools.doctor.certificate_checks import check_certificates
 from ambermq.tools.doctor.disk_checks import check_disk
@@ -33,6 +34,7 @@ _COLUMNS: Final = ("level", "check", "found", "advice")
     envvar="AMBERMQ_CONFIG",
     help="Configuration of the broker, for its certificates. Default: AMBERMQ_CONFIG.",
 )
+@context_option
 @output_option
 def doctor(data: str | None, config: str | None, output: str) -> None:
     """Check what this machine does to a broker, and give advice.
@@ -41,7 +43,7 @@ def doctor(data: str | None, config: str | None, output: str) -> None:
     limits, memory, the clock, the interpreter, Java for Spark, and how long the certificates of the configuration
     last. A running broker goes on. Exits 1 at a fault.
     """
-    directory = Path(data or os.environ.get(DATA_VARIABLE) or ".")
+    directory = Path(named_directory(data).data or ".")
     findings = list(_findings(directory, config))
     if output == "json":
         print_rows([finding._asdict() for finding in findings], _COLUMNS, output)

@@ -13,6 +13,7 @@ from ambermq.protocol.amqp10.limits import UINT_MAX
 from ambermq.tools.client.broker_option import broker_of_directory, broker_options, broker_url
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.client.named_place import named_place
 from ambermq.tools.messages.load_generator import BODY_BYTES_MIN, Load, Timings
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
@@ -95,7 +96,7 @@ def _figures(timings: Timings, count: int) -> dict[str, Any]:
 
 def _pid_of(url: str | None, data: str | None) -> int | None:
     """Return the broker's process id, if the options or the environment name its directory."""
-    directory = data or (None if url else os.environ.get("AMBERMQ_DATA"))
+    directory = named_place(url, data).data
     holder = broker_of_directory(directory) if directory else None
     return None if holder is None else holder.pid
 

@@ -5,19 +5,16 @@ Rule 2. A command shows only durable events, but all that were written before it
 end within a second after the last write, and the command waits for that.
 """
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
-import click
-
 from ambermq.engine.events import Event
 from ambermq.engine.history.past import Past, open_past
 from ambermq.engine.model.state import State
-from ambermq.tools.client.broker_option import DATA_VARIABLE, URL_VARIABLE
+from ambermq.tools.client.named_place import named_place
 from ambermq.tools.past.background_storage import storage_of
 from ambermq.tools.past.low_priority import directory_to_read
 from ambermq.tools.past.moment_option import AtOffset, parse_when
@@ -35,16 +32,15 @@ _STAGE: Final = "reading the log"
 
 def past_directory(url: str | None, data: str | None) -> str:
     """Return the log directory to read; raise ToolError or UsageError if the options name only a URL, or nothing."""
-    if url and data:
-        raise click.UsageError("give --url or --data, not both")
-    if url or (not data and not os.environ.get(DATA_VARIABLE) and os.environ.get(URL_VARIABLE)):
+    place = named_place(url, data)
+    if place.url:
         raise ToolError(
             "the command reads the files of the log, which a URL does not name",
-            where=url or os.environ[URL_VARIABLE],
+            where=place.url,
             advice="give --data, the broker's directory, on the broker's machine",
             code=ExitCode.USAGE,
         )
-    return directory_to_read(data)
+    return directory_to_read(place.data or None)
 
 
 @contextmanager

@@ -4,7 +4,6 @@ Rule 1: `create` and `delete` send a request to the running broker; `delete` als
 Rule 2: the other commands read the directory, with or without a running broker. They pin the files that they read.
 """
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -35,7 +34,6 @@ from ambermq.log.read.log_reader import LogReader
 from ambermq.log.recovery.recovery import lock_path
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.tools.client.broker_option import (
-    DATA_VARIABLE,
     broker_of_directory,
     broker_options,
     broker_url,
@@ -45,6 +43,7 @@ from ambermq.tools.client.broker_option import (
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import SnapshotManagement
+from ambermq.tools.client.named_place import named_directory, named_place
 from ambermq.tools.past.background_storage import open_log
 from ambermq.tools.past.low_priority import directory_to_read
 from ambermq.tools.past.snapshot_files import SNAPSHOT_ADVICE, snapshot_named, snapshot_state
@@ -171,12 +170,12 @@ def delete(name: str, dry_run: bool, url: str | None, data: str | None, output: 
 
     Exits 6 if there is no such snapshot, and 1 if the history begins with it.
     """
-    directory = data or (None if url else os.environ.get(DATA_VARIABLE))
+    directory = named_place(url, data).data
     if dry_run:
-        _print_deletion(directory if not url else None, name, output)
+        _print_deletion(directory or None, name, output)
         return
     confirm(lambda: f"This deletes the snapshot {name}")
-    if directory and not url and broker_of_directory(directory) is None:
+    if directory and broker_of_directory(directory) is None:
         _delete_stopped(log_directory(directory), name)
     else:
         with _management(url, data) as management:
@@ -220,7 +219,7 @@ def _means_backup(name: str, data: str | None) -> bool:
     """Return whether a name is the path of a backup: it exists, and it has the form of a path or names no snapshot."""
     if not Path(name).exists():
         return False
-    if "/" in name or name.endswith(".backup") or not (data or os.environ.get(DATA_VARIABLE)):
+    if "/" in name or name.endswith(".backup") or not named_directory(data).data:
         return True
     return all(one.name != name for one in _manifest(log_directory(data)).snapshots)
 

@@ -3,7 +3,6 @@
 The commands send requests to a running broker. Without one they change the files of the data directory.
 """
 
-import os
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -11,7 +10,8 @@ import click
 
 from ambermq.engine.model.vhost_mode import VhostMode, mode_named
 from ambermq.log.manifest.vhost_manifest import check_name
-from ambermq.tools.client.broker_option import DATA_VARIABLE, URL_VARIABLE, broker_url, data_directory, place_options
+from ambermq.tools.client.broker_option import broker_url, data_directory, place_options
+from ambermq.tools.client.named_place import named_place
 from ambermq.tools.terminal.errors import ToolError, TranslatingGroup
 from ambermq.tools.terminal.options import confirm, destructive_options, dry_run_option
 from ambermq.tools.terminal.output import list_output_option, output_option, print_done, print_rows, print_values
@@ -159,8 +159,7 @@ def _counted(row: Mapping[str, Any]) -> str:
 
 
 def _backend(url: str | None, data: str | None) -> VhostBackend:
-    if not url and not data and not os.environ.get(URL_VARIABLE):
-        data = os.environ.get(DATA_VARIABLE)
-    if data and not url:
-        return backend_of(data_directory(data))
+    place = named_place(url, data)
+    if place.data:
+        return backend_of(data_directory(place.data))
     return RunningVhosts(broker_url(url, data), None)

@@ -1,6 +1,5 @@
 """`ambermq route`: show the route of a message. Nothing is sent."""
 
-import os
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -9,12 +8,11 @@ import click
 from ambermq.engine.errors import EngineError
 from ambermq.engine.model.condition_text import parse_condition
 from ambermq.tools.client.broker_option import (
-    DATA_VARIABLE,
-    URL_VARIABLE,
     broker_of_directory,
     broker_options,
     vhost_directory,
 )
+from ambermq.tools.client.named_place import named_place
 from ambermq.tools.config.attachment_options import member_text, options_of, options_text
 from ambermq.tools.past.low_priority import lower_priority
 from ambermq.tools.past.moment_option import at_option
@@ -103,9 +101,8 @@ def _fields(properties: tuple[str, ...], to: str | None, subject: str | None) ->
 
 def _is_stopped(url: str | None, data: str | None) -> bool:
     """Return whether the options or the environment name a directory without a running broker."""
-    if not url and not data and not os.environ.get(URL_VARIABLE):
-        data = os.environ.get(DATA_VARIABLE)
-    return bool(data) and not url and broker_of_directory(vhost_directory(data)) is None
+    directory = named_place(url, data).data
+    return bool(directory) and broker_of_directory(vhost_directory(directory)) is None
 
 
 def _lines(result: Mapping[str, Any], *, has_default_config: bool) -> Iterator[str]:

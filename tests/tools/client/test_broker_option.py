@@ -92,9 +92,9 @@ def test_both_flags_are_a_wrong_command_line() -> None:
         broker_url(URL, "dir")
 
 
-def test_none_is_a_wrong_command_line_that_names_all_four_ways() -> None:
+def test_none_is_a_wrong_command_line_that_names_all_ways() -> None:
     """The message says how to name a broker."""
-    with pytest.raises(click.UsageError, match=r"--url or --data, or set AMBERMQ_URL or AMBERMQ_DATA"):
+    with pytest.raises(click.UsageError, match=r"--url, --data or --context, or set AMBERMQ_URL, AMBERMQ_DATA or"):
         broker_url(None, None)
 
 

@@ -1,0 +1,1 @@
+"""Tests of ambermq/tools/contexts: the commands, and what other commands make of a context."""
