@@ -27,10 +27,17 @@ class Hold(Protocol):
 class EnginePort(Protocol):
     """The engine of one virtual host, as its gateway uses it."""
 
-    state: State
-    config: EngineConfig
-    matching: TimeBudget
-    """The time for selectors in one turn of the browsing links."""
+    @property
+    def state(self) -> State:
+        """The state of the virtual host."""
+
+    @property
+    def config(self) -> EngineConfig:
+        """The limits of the engine."""
+
+    @property
+    def matching(self) -> TimeBudget:
+        """The time for selectors in one turn of the browsing links."""
 
     @property
     def durable_end(self) -> int:

@@ -8,7 +8,7 @@ Rule 2. A peer's fault ends its link, session or connection, and nothing else.
 Rule 3. A connection that may have output is in `touched` until the server has flushed it.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, Protocol, final
 
 from ambermq.engine.effects import (
@@ -132,6 +132,8 @@ class Gateway:
         """The messages that passed the links."""
         self.figures: dict[str, Callable[[], object]] = {}
         """The figures of the management type `org.ambermq.broker` by name; the server adds them."""
+        self.observe: Callable[[Sequence[Effect]], None] | None = None
+        """Sees effects before they are carried out; None without telemetry."""
         self.touched: dict[LinkPeer, None] = {}
         """The connections that may have output."""
         self.consumers: dict[int, ConsumerLink] = {}
@@ -167,6 +169,9 @@ class Gateway:
     def carry_out(self, effects: Iterable[Effect]) -> None:
         """Carry out effects in order. An exception of our code ends only the connection of its effect."""
         touched = self.touched
+        if self.observe is not None:
+            effects = tuple(effects)
+            self.observe(effects)
         for effect in effects:
             try:
                 if type(effect) is Deliver:

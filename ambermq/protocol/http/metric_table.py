@@ -62,6 +62,7 @@ BROKER_METRICS: Final = (
     _counter("memory_closed", "Connections closed because of that limit."),
     _gauge("memory_is_low", "1 while producers are held back because of that limit."),
     _gauge("started_us", "Time at which the broker began to serve, in microseconds since 1970."),
+    _counter("telemetry_spans_dropped", "Spans of messages that the collector did not get."),
 )
 """Without labels: they are of the whole broker."""
 

@@ -65,6 +65,7 @@ BROKER_ATTRIBUTES: Final = (
     "snapshot_us",
     "snapshots",
     "started_us",
+    "telemetry_spans_dropped",
     "sync_p50_us",
     "sync_p99_us",
     "sync_stalled_ms",

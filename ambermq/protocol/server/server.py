@@ -36,6 +36,7 @@ from ambermq.protocol.auth.access import EVERYTHING, Access
 from ambermq.protocol.auth.audit import NO_AUDIT, AuditTrail
 from ambermq.protocol.auth.exchange import Authenticator
 from ambermq.protocol.auth.peer import Peer
+from ambermq.protocol.gateway.gateway import Gateway
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
 from ambermq.protocol.gateway.user_connections import UserConnections
 from ambermq.protocol.management.access.rules import RulePort
@@ -96,11 +97,13 @@ class Server:
         clock: Clock | None = None,
         listener_config: ListenerConfig | None = None,
         tls: TlsContexts | None = None,
+        trace: Callable[[Gateway], None] | None = None,
     ) -> None:
         """Serve the virtual hosts of `services`, which include the default one; `vhosts` creates and deletes others.
 
         `descriptors_max` is the process's limit of open files. `accounts` carries out commands about users, and `audit`
         notes who did what. `clock` is the machine's if it is None. `tls` are the certificates of listeners with TLS.
+        `trace` adds the spans of messages to a gateway; None without telemetry.
         """
         self.limits = limits
         self.server_limits = server_limits
@@ -108,6 +111,7 @@ class Server:
         self.authenticator = authenticator
         self._accounts = accounts
         self._tls = tls
+        self._trace = trace
         self._audit = audit
         self.access = access
         self.rules = rules
@@ -311,7 +315,10 @@ class Server:
             "memory_bytes_max": lambda: self.memory.budget.bytes_max,
             "memory_closed": lambda: self.memory.closed_count,
             "memory_is_low": lambda: self.memory.is_low,
+            "telemetry_spans_dropped": lambda: 0,
         }
+        if self._trace is not None:
+            self._trace(host.gateway)
         return host
 
     def _limit_connections(self) -> None:

@@ -78,10 +78,12 @@ from ambermq.tools.broker.users.user_file import has_users_file, load_users, sav
 from ambermq.tools.broker.vhost_store import VhostStore
 from ambermq.tools.config.resolution import Resolution, SettingsSource
 from ambermq.tools.config.settings import Settings
+from ambermq.tools.config.telemetry_settings import TelemetryConfig
 from ambermq.tools.terminal.output import print_line
 
 if TYPE_CHECKING:
     from ambermq.tools.broker.http.http_listener import HttpListener
+    from ambermq.tools.broker.telemetry.telemetry import Telemetry
 
 __all__ = ["Broker"]
 
@@ -116,6 +118,7 @@ class Broker:
         check_open_files(descriptors_max)
         tune_interpreter()
         is_reload_early = _early_reload()
+        telemetry = _telemetry(self.settings.telemetry)
         warn_of_slowness()
         https = self.http.secure_url if self.http else ""
         tls = load_certificates(self.addresses, self.settings.listeners, https)
@@ -146,10 +149,15 @@ class Broker:
                 freeze_heap()
                 grace_s = grace_seconds(self.directory, self.settings.retention, had_log=had_log)
                 uvloop.run(
-                    self._serve(vhosts, rules, listeners, tls, http, grace_s, descriptors_max, users, is_reload_early)
+                    self._serve(
+                        *(vhosts, rules, listeners, tls, http, grace_s, descriptors_max, users, is_reload_early),
+                        telemetry,
+                    )
                 )
             finally:
                 vhosts.close()
+        if telemetry is not None:
+            telemetry.close()
         structlog.get_logger().info("stopped", data=self.directory)
 
     def _configure(self, users: Users) -> None:
@@ -190,6 +198,7 @@ class Broker:
         descriptors_max: int,
         users: Users,
         is_reload_early: Event,
+        telemetry: "Telemetry | None",
     ) -> None:
         tokens = OneTimeTokens()
         reload = SettingsReload(self.source, Resolution(self.settings, self.origins))
@@ -224,6 +233,7 @@ class Broker:
             descriptors_max=descriptors_max,
             listener_config=self.settings.listeners,
             tls=tls,
+            trace=telemetry.trace if telemetry is not None else None,
         )
         administration.server = server
         administration.save_missing()
@@ -394,6 +404,15 @@ def _answers_during_recovery(
     from ambermq.tools.broker.http.http_listener import recovery_listener  # noqa: PLC0415
 
     return recovery_listener(http, limits, lambda: vhosts.scanned, tls if terms.is_guarded else None, terms.token)
+
+
+def _telemetry(config: TelemetryConfig) -> "Telemetry | None":
+    """Return what takes the spans of messages; None without a collector. Raises ToolError without the extra."""
+    if not config.endpoint:
+        return None
+    from ambermq.tools.broker.telemetry.telemetry import open_telemetry  # noqa: PLC0415
+
+    return open_telemetry(config)
 
 
 def _with_memory_limit(limits: ServerLimits) -> ServerLimits:

@@ -32,6 +32,7 @@ _UNITS: Final = {
     "garbage_percent": "per cent",
     "handle_max": "number",
     "local_connections_reserved": "connections",
+    "sample_percent": "per cent",
     "past_jobs_max": "queries",
     "past_waiting_max": "queries",
     "query_results_max": "rows",

@@ -25,6 +25,7 @@ from ambermq.tools.config.keys import CLASSES, Key, keys_of
 from ambermq.tools.config.layers import USERS, Entry, Layer, environment_layer, file_layer, option_layer, wrong
 from ambermq.tools.config.listener_settings import check_listeners
 from ambermq.tools.config.settings import Settings
+from ambermq.tools.config.telemetry_settings import check_telemetry
 from ambermq.tools.config.template_settings import read_templates
 from ambermq.tools.terminal.errors import ToolError
 
@@ -208,6 +209,7 @@ def check_together(settings: Settings, path: str, merged: Mapping[str, Mapping[s
         return f"{path} [{table}]" if entry is None else entry.where
 
     check_listeners(settings.listeners, lambda name: where("listeners", name))
+    check_telemetry(settings.telemetry, lambda name: where("telemetry", name))
     _check_pieces(settings.engine, settings.log, settings.connection, where("engine", "chunk_bytes"))
     _check_records(settings, where("log", "batch_bytes_max"))
 

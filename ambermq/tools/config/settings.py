@@ -6,6 +6,7 @@
     [connection]  the names of ConnectionLimits     [permissions]  the names of Permissions
     [compaction]  the names of CompactionConfig     [retention]    the names of RetentionConfig
     [logging]     the names of LogLines            [audit]        the names of AuditConfig
+    [telemetry]   the names of TelemetryConfig
     [[templates]] of queues (template_settings.py)
 
 Rule: a key of the configuration is the name of a field; no second list of keys exists. resolution.py reads them.
@@ -23,6 +24,7 @@ from ambermq.protocol.server_limits import ServerLimits
 from ambermq.tools.config.audit_settings import AuditConfig
 from ambermq.tools.config.compaction_schedule import CompactionConfig
 from ambermq.tools.config.retention_schedule import RetentionConfig
+from ambermq.tools.config.telemetry_settings import TelemetryConfig
 
 __all__ = ["LOG_FORMATS", "LOG_LEVELS", "LogLines", "Permissions", "Settings"]
 
@@ -75,6 +77,8 @@ class Settings:
     """The log lines."""
     audit: AuditConfig = field(default_factory=AuditConfig)
     """The limits of the audit log."""
+    telemetry: TelemetryConfig = field(default_factory=TelemetryConfig)
+    """The spans of messages."""
     users: Mapping[str, str] = field(default_factory=dict)
     """Name to password; empty: anonymous clients on the loopback interface."""
     permissions: Permissions = field(default_factory=Permissions)

@@ -1,0 +1,108 @@
+"""Spans of messages as OpenTelemetry has them, sent by OTLP over HTTP.
+
+Rule 1. Attributes follow the conventions of OpenTelemetry for messaging. No body is in them.
+Rule 2. The session follows no redirect, reads no body of an answer, and takes no proxy from the environment.
+Rule 3. The library's own log lines are off: the counter tells what the collector did not get.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import Any, Final, final
+
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExportResult
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import Link, SpanContext, SpanKind, TraceFlags, TraceState
+from requests import PreparedRequest, Response, Session
+from requests.exceptions import RequestException
+
+from ambermq import __version__
+from ambermq.protocol.telemetry.span import Span
+from ambermq.protocol.telemetry.trace_context import TraceContext
+from ambermq.tools.config.telemetry_settings import TelemetryConfig
+
+__all__ = ["SpanExport"]
+
+_TYPES: Final = {"publish": "send", "deliver": "receive", "settle": "settle"}
+"""The operation types of the conventions."""
+_KINDS: Final = {"publish": SpanKind.SERVER, "deliver": SpanKind.PRODUCER, "settle": SpanKind.SERVER}
+_QUIET: Final = ("opentelemetry", "urllib3", "requests")
+
+
+@final
+class SpanExport:
+    """Sends spans to a collector; for one thread."""
+
+    def __init__(self, config: TelemetryConfig) -> None:
+        for name in _QUIET:
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+        session = _Session()
+        session.trust_env = False
+        self._exporter = OTLPSpanExporter(config.endpoint, session=session, timeout=config.timeout_ms / 1000)
+        self._resource = Resource({"service.name": config.service_name, "service.version": __version__})
+        self._scope = InstrumentationScope("ambermq", __version__)
+        self._ids = RandomIdGenerator()
+
+    def send(self, spans: Sequence[tuple[Span, int]]) -> bool:
+        """Send spans with the times of their ends; return whether the collector took them."""
+        return self._exporter.export([self._readable(*each) for each in spans]) is SpanExportResult.SUCCESS
+
+    def _readable(self, span: Span, end_ns: int) -> ReadableSpan:
+        parent = _context(span.parent)
+        own = SpanContext(
+            parent.trace_id,
+            self._ids.generate_span_id(),
+            is_remote=False,
+            trace_flags=parent.trace_flags,
+            trace_state=parent.trace_state,
+        )
+        return ReadableSpan(
+            f"{span.operation} {span.destination}".rstrip(),
+            context=own,
+            parent=parent,
+            resource=self._resource,
+            attributes=_attributes(span),
+            links=(Link(parent),),
+            kind=_KINDS[span.operation],
+            start_time=span.start_ns,
+            end_time=max(end_ns, span.start_ns),
+            instrumentation_scope=self._scope,
+        )
+
+
+class _Session(Session):
+    """Requests whose answers are a status and headers alone."""
+
+    def send(self, request: PreparedRequest, **options: Any) -> Response:
+        """Send a request. Raises RequestException for a redirect, which the exporter takes for a success."""
+        found = super().send(request, **{**options, "stream": True, "allow_redirects": False})
+        try:
+            answer = Response()
+            answer.status_code, answer.reason, answer.headers = found.status_code, found.reason, found.headers
+        finally:
+            found.close()
+        if 300 <= answer.status_code < 400:
+            raise RequestException(f"redirected with status {answer.status_code}")
+        return answer
+
+
+def _context(found: TraceContext) -> SpanContext:
+    state = TraceState.from_header([found.state]) if found.state else None
+    return SpanContext(found.trace_id, found.span_id, is_remote=True, trace_flags=TraceFlags(1), trace_state=state)
+
+
+def _attributes(span: Span) -> dict[str, str | int]:
+    attributes: dict[str, str | int] = {
+        "messaging.system": "ambermq",
+        "messaging.destination.name": span.destination,
+        "messaging.operation.name": span.operation,
+        "messaging.operation.type": _TYPES[span.operation],
+        "messaging.message.envelope.size": span.size,
+        "ambermq.vhost": span.vhost,
+    }
+    if span.outcome:
+        attributes["ambermq.outcome"] = span.outcome
+    return attributes
