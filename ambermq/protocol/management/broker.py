@@ -65,11 +65,11 @@ BROKER_ATTRIBUTES: Final = (
     "snapshot_us",
     "snapshots",
     "started_us",
-    "telemetry_spans_dropped",
     "sync_p50_us",
     "sync_p99_us",
     "sync_stalled_ms",
     "sync_wait_us",
+    "telemetry_spans_dropped",
     "unsynced_bytes",
 )
 """The names of the figures; docs/management.md says what each is."""
