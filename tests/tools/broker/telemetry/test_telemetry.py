@@ -2,6 +2,7 @@
 
 import re
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -249,3 +250,10 @@ def test_wrong_values(run: Any, tmp_path: Path, value: str, expected: str) -> No
     found = run("serve", "--data", str(tmp_path / "data"), "--port", "0", "--set", f"telemetry.{value}")
     assert found.exit_code == ExitCode.USAGE
     assert expected in found.stderr
+
+
+def test_a_broker_without_an_endpoint_imports_no_telemetry() -> None:
+    """The modules of a start hold the table of the configuration, and nothing else of it."""
+    code = "import sys, ambermq.tools.broker.serve; print(*[name for name in sys.modules if 'telemetry' in name])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["ambermq.tools.config.telemetry_settings"]
