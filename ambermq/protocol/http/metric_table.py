@@ -57,6 +57,7 @@ BROKER_METRICS: Final = (
     _counter("connections_refused", "Connections that were closed at once."),
     _gauge("connections_unauthenticated", "Open connections that have not authenticated."),
     _gauge("descriptors_max", "Limit of open files of the process."),
+    _gauge("interpreter_blocks", "Blocks of memory that the interpreter uses: a leak grows from day to day."),
     _gauge("memory_bytes", "Memory that peers make the broker hold."),
     _gauge("memory_bytes_max", "Limit of that memory."),
     _counter("memory_closed", "Connections closed because of that limit."),

@@ -38,6 +38,7 @@ BROKER_ATTRIBUTES: Final = (
     "health",
     "health_reason",
     "history_bytes",
+    "interpreter_blocks",
     "memory_bytes",
     "memory_bytes_max",
     "memory_closed",

@@ -15,6 +15,7 @@ Rule 5. A failed log ends the server: no message is settled afterwards, and `fai
 """
 
 import asyncio
+import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -310,6 +311,7 @@ class Server:
             "connections_refused": lambda: admission.refused,
             "connections_unauthenticated": lambda: admission.strangers,
             "descriptors_max": lambda: self.descriptors_max,
+            "interpreter_blocks": sys.getallocatedblocks,
             "started_us": lambda: self._started_us or None,
             "memory_bytes": lambda: self.memory.budget.held_bytes,
             "memory_bytes_max": lambda: self.memory.budget.bytes_max,
