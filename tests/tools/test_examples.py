@@ -32,7 +32,7 @@ BEFORE: dict[tuple[str, ...], tuple[str, ...]] = {
     ("acl", "test"): ("acl allow alice send,receive 'orders.#'",),
     ("attach",): (*_COLOURS, "queue declare orders.eu"),
     ("context", "delete"): ("context add staging --url amqp://staging",),
-    ("context", "show"): ("context add staging --url amqp://staging --use",),
+    ("context", "show"): ("context add production --url amqp://production",),
     ("context", "use"): ("context add production --url amqp://production",),
     ("detach",): (*_COLOURS, "queue declare orders.eu", "attach orders.eu colours --property region=eu"),
     ("history", "message"): ("send orders hello --id order-4711",),

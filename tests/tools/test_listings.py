@@ -29,6 +29,7 @@ LISTINGS = {
     ("acl", "list"): (),
     ("config", "show"): (),
     ("connections", "list"): (),
+    ("context", "list"): (),
     ("docs",): (),
     ("history", "queue"): (LONG, "--since", "0", "--step", "1h"),
     ("links", "list"): (),
@@ -46,7 +47,7 @@ LISTINGS = {
     ("vhost", "list"): (),
 }
 """Each listing with its arguments."""
-_ANYWHERE = {("docs",)}
+_ANYWHERE = {("context", "list"), ("docs",)}
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +80,7 @@ def test_no_listing_folds_a_number_a_time_or_an_id(
     try:
         for words in BEFORE:
             assert run(*words, "--url", crowded.url).exit_code == 0, words
+        assert run("context", "add", f"context-{LONG}"[:60], "--url", f"amqps://{LONG}", "--replace").exit_code == 0
         write_all(crowded)
         peer = ProtonPeer(crowded.url, container_id=f"container-{LONG}")
         peer.receiver("/topics/news.#", name=f"link-{LONG}")

@@ -47,7 +47,7 @@ def context() -> None:
 @click.option("--use", "uses", is_flag=True, help="Make it the current context.")
 @output_option
 def add(name: str, url: str, replaces: bool, uses: bool, output: str, **paths: str) -> None:
-    """Add the context NAME: a broker's URL with its files, or a data directory.
+    """Add the context NAME: a URL with its files, or a data directory.
 
     Relative paths become absolute. The files need not exist yet, and their content is not stored.
     """
@@ -75,7 +75,10 @@ def add(name: str, url: str, replaces: bool, uses: bool, output: str, **paths: s
 @click.option("--none", "is_none", is_flag=True, help="Use no context.")
 @output_option
 def use(name: str | None, is_none: bool, output: str) -> None:
-    """Make NAME the current context: commands use it unless options or the environment name a broker."""
+    """Make NAME the current context.
+
+    Commands use it unless options or the environment name a broker.
+    """
     if is_none is bool(name):
         raise click.UsageError("give the NAME of a context, or --none")
 
@@ -99,11 +102,11 @@ def list_contexts(output: str) -> None:
     print_rows(rows, _COLUMNS, output)
 
 
-@context.command("show", epilog="Example: ambermq context show")
+@context.command("show", epilog="Example: ambermq context show production")
 @click.argument("name", required=False, shell_complete=complete_context)
 @output_option
 def show(name: str | None, output: str) -> None:
-    """Show the context NAME, or the one that holds without an option, and what names it.
+    """Show the context NAME, or the one in force and what names it.
 
     Exits 6 if there is none.
     """

@@ -14,13 +14,14 @@ from typing import Final
 from ambermq.engine.events import Event
 from ambermq.engine.history.past import Past, open_past
 from ambermq.engine.model.state import State
-from ambermq.tools.client.named_place import named_place
+from ambermq.tools.client.named_place import URL_VARIABLE, named_directory, named_place
 from ambermq.tools.past.background_storage import storage_of
 from ambermq.tools.past.low_priority import directory_to_read
 from ambermq.tools.past.moment_option import AtOffset, parse_when
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.progress import progress_bar
+from ambermq.tools.terminal.variables import read_variable
 
 __all__ = ["moment_of", "offset_of", "opened_past", "past_directory", "state_of", "watched_events"]
 
@@ -32,11 +33,12 @@ _STAGE: Final = "reading the log"
 
 def past_directory(url: str | None, data: str | None) -> str:
     """Return the log directory to read; raise ToolError or UsageError if the options name only a URL, or nothing."""
-    place = named_place(url, data)
-    if place.url:
+    place = named_place(url, data) if url else named_directory(data)
+    named_url = place.url or read_variable(URL_VARIABLE)
+    if named_url and not place.data:
         raise ToolError(
             "the command reads the files of the log, which a URL does not name",
-            where=place.url,
+            where=named_url,
             advice="give --data, the broker's directory, on the broker's machine",
             code=ExitCode.USAGE,
         )
