@@ -177,5 +177,5 @@ def main() -> None:
     """Run, use and inspect a durable AMQP 1.0 message broker.
 
     A command that needs a broker takes --url, or --data with the directory of a running broker. Without both it uses
-    AMBERMQ_URL or AMBERMQ_DATA.
+    AMBERMQ_URL or AMBERMQ_DATA, or else the current context (`ambermq context`).
     """

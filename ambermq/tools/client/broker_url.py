@@ -64,7 +64,10 @@ class BrokerUrl:
             parts = urlsplit(text)
             port = parts.port
         except ValueError as error:
-            raise _invalid(text, str(error)) from error
+            # The text of the error may be a part of a password: what comes before a `/` looks like a port.
+            raise _invalid(
+                _scheme_of(text), "no valid host and port; write / and @ of a password as %2F and %40"
+            ) from error
         if parts.scheme not in _PORTS:
             raise _invalid(text, "no amqp:// at the start")
         if not parts.hostname:
@@ -116,6 +119,11 @@ class BrokerUrl:
 def vhost_path(name: str) -> str:
     """Return the path of a URL for a virtual host."""
     return f"{_VHOST_PATH}{quote(name, safe='')}"
+
+
+def _scheme_of(text: str) -> str:
+    scheme, separator, _ = text.partition("://")
+    return f"{scheme}://..." if separator and scheme in _PORTS else "the text"
 
 
 def _invalid(text: str, found: str) -> click.UsageError:

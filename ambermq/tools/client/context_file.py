@@ -8,6 +8,7 @@ Rule 3. A damaged file is an error of the command that needs it, with one messag
 import fcntl
 import os
 import re
+import stat
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -76,6 +77,8 @@ def load_contexts() -> Contexts:
     path = contexts_path()
     try:
         with path.open("rb") as file:
+            _check_owner(path, os.fstat(file.fileno()))
+            _check_owner(path.parent, path.parent.stat())
             content = file.read(_FILE_BYTES_MAX + 1)
     except FileNotFoundError:
         return Contexts()
@@ -92,6 +95,20 @@ def load_contexts() -> Contexts:
     except click.ClickException as error:
         raise _damaged(path, error.message) from error
     return contexts
+
+
+def _check_owner(path: Path, status: os.stat_result) -> None:
+    """Raise ToolError if another user could change where commands connect."""
+    if status.st_uid in (0, os.geteuid()) and not status.st_mode & stat.S_IWOTH:
+        return
+    raise ToolError(
+        "other users can change the contexts",
+        where=str(path),
+        expected="a file and a directory of yours, which only you may write",
+        found=f"owner {status.st_uid}, mode {stat.S_IMODE(status.st_mode):04o}",
+        advice=f"chown and chmod {path}",
+        code=ExitCode.USAGE,
+    )
 
 
 def change_contexts(change: Callable[[Contexts], Contexts]) -> Contexts:

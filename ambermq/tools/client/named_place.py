@@ -29,6 +29,7 @@ __all__ = [
     "context_option",
     "named_directory",
     "named_place",
+    "overriding_variable",
 ]
 
 CONTEXT_VARIABLE: Final = "AMBERMQ_CONTEXT"
@@ -106,6 +107,13 @@ def context_in_force() -> tuple[str, str]:
     if variable := read_variable(CONTEXT_VARIABLE):
         return variable, CONTEXT_VARIABLE
     return load_contexts().current, "the current context"
+
+
+def overriding_variable() -> str:
+    """Return the variable that names a broker or a directory, and so goes before any context; empty for none."""
+    if _named_by_option():
+        return ""
+    return next((name for name in (URL_VARIABLE, DATA_VARIABLE) if read_variable(name)), "")
 
 
 def complete_context(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -65,10 +65,16 @@ def _with_options(command: _Command, prefix: str) -> _Command:
 
 
 def offer_tls_files(files: TlsFiles) -> None:
-    """Use the files of a context, where neither an option nor the environment names one."""
-    for name, path in zip((CA_VARIABLE, CERT_VARIABLE, KEY_VARIABLE), files, strict=True):
-        if path:
-            os.environ.setdefault(name, path)
+    """Use the files of a context, where neither an option nor the environment names one.
+
+    A certificate and its key are one pair: those of the context are used together, or not at all.
+    """
+    pair = {CERT_VARIABLE: files.cert, KEY_VARIABLE: files.key}
+    if any(os.environ.get(name) for name in pair):
+        pair = {}
+    for name, path in {CA_VARIABLE: files.ca, **pair}.items():
+        if path and not os.environ.get(name):
+            os.environ[name] = path
 
 
 def tls_files() -> TlsFiles:

@@ -7,6 +7,7 @@ from typing import Any, Final
 import click
 from msgspec.structs import asdict, replace
 
+from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.context_file import (
     CONTEXTS_MAX,
     Context,
@@ -16,7 +17,7 @@ from ambermq.tools.client.context_file import (
     contexts_path,
     load_contexts,
 )
-from ambermq.tools.client.named_place import CONTEXT_VARIABLE, complete_context, context_in_force
+from ambermq.tools.client.named_place import CONTEXT_VARIABLE, complete_context, context_in_force, overriding_variable
 from ambermq.tools.terminal.errors import ToolError, TranslatingGroup
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.options import confirm, destructive_options
@@ -53,10 +54,14 @@ def add(name: str, url: str, replaces: bool, uses: bool, output: str, **paths: s
     """
     if "-" in paths.values():
         raise click.UsageError("a context names files: standard input is none")
-    one = Context(url=url, **{key: str(Path(path).absolute()) if path else "" for key, path in paths.items()})
+    one = Context(
+        url=_absolute(url), **{key: str(Path(path).absolute()) if path else "" for key, path in paths.items()}
+    )
     if not url and not one.data:
         raise click.UsageError("give --url or --data")
     check_context(name, one)
+    if one.password_file and BrokerUrl.parse(one.url or "unix:-").username is None:
+        raise click.UsageError("--password-file is of the user in --url: give --url amqp://USER@HOST:PORT")
 
     def change(known: Contexts) -> Contexts:
         if name in known.contexts and not replaces:
@@ -112,6 +117,14 @@ def show(name: str | None, output: str) -> None:
     """
     source = str(contexts_path())
     if name is None:
+        if variable := overriding_variable():
+            raise ToolError(
+                "no context is in force",
+                where=variable,
+                found="it goes before the current context",
+                advice=f"unset {variable}, or give --context NAME to a command",
+                code=ExitCode.NOT_FOUND,
+            )
         name, source = context_in_force()
         if not name:
             raise ToolError(
@@ -149,6 +162,14 @@ def delete(name: str, dry_run: bool, output: str) -> None:
     change_contexts(change)
     note = "; no context is current now" if was_current else ""
     print_done(f"deleted {name}{note}", {"name": name, "deleted": True, "was_current": was_current}, output)
+
+
+def _absolute(url: str) -> str:
+    """Return a URL whose unix socket has an absolute path; any other URL as it is."""
+    known = BrokerUrl.parse(url) if url.startswith("unix:") else None
+    if known is None or known.path.startswith("@"):
+        return url
+    return str(BrokerUrl.of_socket(str(Path(known.path).absolute()), known.vhost))
 
 
 def _values(name: str, one: Context, *, is_current: bool) -> Mapping[str, Any]:

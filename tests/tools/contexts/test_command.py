@@ -10,6 +10,7 @@ import pytest
 from ambermq.tools.broker.child_broker import ChildBroker
 from ambermq.tools.client import context_file
 from ambermq.tools.client.context_file import Context, Contexts, change_contexts, contexts_path, load_contexts
+from ambermq.tools.client.tls_option import TlsFiles, offer_tls_files, tls_files
 from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.tools.conftest import Run
 
@@ -34,6 +35,9 @@ def test_add_stores_absolute_paths_and_no_secret(run: Run, tmp_path: Path, monke
         (["--url", "http://broker"], "amqp"),
         (["--url", "amqp://a", "--data", "b"], "not exactly one"),
         (["--url", "amqp://a", "--password-file", "-"], "standard input"),
+        (["--url", "amqp://a", "--password-file", "f"], "USER@HOST"),
+        (["--data", "a", "--password-file", "f"], "USER@HOST"),
+        (["--url", "amqp://alice:sec/ret@broker"], "%2F"),
         ([], "--url or --data"),
     ],
 )
@@ -115,6 +119,52 @@ def test_list_and_show_name_the_current_one(run: Run, monkeypatch: pytest.Monkey
     assert (shown["name"], shown["data"], shown["source"]) == ("b", "/b", "the current context")
     monkeypatch.setenv("AMBERMQ_CONTEXT", "a")
     assert json.loads(run("context", "show", "--output", "json").output)["source"] == "AMBERMQ_CONTEXT"
+
+
+@pytest.mark.parametrize("variable", ["AMBERMQ_URL", "AMBERMQ_DATA"])
+def test_show_says_what_goes_before_every_context(run: Run, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    """With the variable no command uses the current context; a named one is still shown."""
+    run("context", "add", "prod", "--url", "amqp://one", "--use")
+    monkeypatch.setenv(variable, "amqp://two")
+    done = run("context", "show")
+    assert (done.exit_code, variable in done.output) == (ExitCode.NOT_FOUND, True), done.output
+    assert run("context", "show", "prod").exit_code == 0
+
+
+def test_a_unix_socket_and_files_are_found_from_any_directory(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All paths are absolute, but for the name of an abstract socket."""
+    monkeypatch.chdir(tmp_path)
+    run("context", "add", "here", "--url", "unix:run/amqp.sock/vhost:a")
+    run("context", "add", "there", "--url", "unix:@name", "--tls-ca", "ca.pem")
+    known = load_contexts().contexts
+    assert known["here"].url == f"unix:{tmp_path}/run/amqp.sock/vhost:a"
+    assert (known["there"].url, known["there"].tls_ca) == ("unix:@name", str(tmp_path / "ca.pem"))
+
+
+def test_a_certificate_and_its_key_are_one_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A certificate of the environment is not joined with the key of the context; the authorities are."""
+    for name in ("CA", "CERT", "KEY"):
+        monkeypatch.setenv(f"AMBERMQ_TLS_{name}", "")
+    offer_tls_files(TlsFiles("ca", "cert", "key"))
+    assert tls_files() == TlsFiles("ca", "cert", "key")
+    monkeypatch.setenv("AMBERMQ_TLS_CERT", "mine")
+    monkeypatch.setenv("AMBERMQ_TLS_KEY", "")
+    offer_tls_files(TlsFiles("other", "cert", "key"))
+    assert tls_files() == TlsFiles("ca", "mine", "")
+
+
+@pytest.mark.parametrize("is_directory", [False, True])
+def test_a_file_that_others_can_write_is_refused(run: Run, is_directory: bool) -> None:
+    """Another user could send the commands to another broker."""
+    run("context", "add", "prod", "--url", "amqp://one", "--use")
+    path = contexts_path().parent if is_directory else contexts_path()
+    path.chmod(0o777 if is_directory else 0o666)
+    done = run("context", "list")
+    assert (done.exit_code, "other users can change" in done.output) == (ExitCode.USAGE, True), done.output
+    path.chmod(0o700 if is_directory else 0o600)
+    assert run("context", "list").exit_code == 0
 
 
 def test_an_unknown_context_has_near_names(run: Run) -> None:
