@@ -21,6 +21,8 @@ class TelemetryConfig:
     """Of 100 traces with the sampled flag so many have spans."""
     queue_max: int = bounded(2048, least=1)
     """Spans that wait for the collector. Further ones are dropped and counted."""
+    messages_max: int = bounded(65_536, least=1)
+    """The messages of a virtual host whose spans are under way. Further ones are counted as dropped spans."""
     timeout_ms: int = bounded(5_000, least=1, most=60_000)
     """The time for one request to the collector, and for the last spans when the broker stops."""
     service_name: str = "ambermq"

@@ -1,15 +1,18 @@
 """Spans of messages as OpenTelemetry has them, sent by OTLP over HTTP.
 
 Rule 1. Attributes follow the conventions of OpenTelemetry for messaging. No body is in them.
-Rule 2. The session follows no redirect, reads no body of an answer, and takes no proxy from the environment.
+Rule 2. The session follows no redirect, reads an answer once, and takes no proxy from the environment.
 Rule 3. The library's own log lines are off: the counter tells what the collector did not get.
 """
 
 import logging
 from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Any, Final, final
 
+from google.protobuf.message import DecodeError
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
@@ -18,6 +21,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, TraceFlags, TraceState
 from requests import PreparedRequest, Response, Session
 from requests.exceptions import RequestException
+from urllib3.exceptions import HTTPError
 
 from ambermq import __version__
 from ambermq.protocol.telemetry.span import Span
@@ -29,6 +33,7 @@ __all__ = ["SpanExport"]
 _TYPES: Final = {"publish": "send", "deliver": "receive", "settle": "settle"}
 """The operation types of the conventions."""
 _KINDS: Final = {"publish": SpanKind.SERVER, "deliver": SpanKind.PRODUCER, "settle": SpanKind.SERVER}
+_ANSWER_BYTES_MAX: Final = 4096
 _QUIET: Final = ("opentelemetry", "urllib3", "requests")
 
 
@@ -39,16 +44,18 @@ class SpanExport:
     def __init__(self, config: TelemetryConfig) -> None:
         for name in _QUIET:
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-        session = _Session()
+        session = self._session = _Session()
         session.trust_env = False
         self._exporter = OTLPSpanExporter(config.endpoint, session=session, timeout=config.timeout_ms / 1000)
         self._resource = Resource({"service.name": config.service_name, "service.version": __version__})
         self._scope = InstrumentationScope("ambermq", __version__)
         self._ids = RandomIdGenerator()
 
-    def send(self, spans: Sequence[tuple[Span, int]]) -> bool:
-        """Send spans with the times of their ends; return whether the collector took them."""
-        return self._exporter.export([self._readable(*each) for each in spans]) is SpanExportResult.SUCCESS
+    def send(self, spans: Sequence[tuple[Span, int]]) -> int:
+        """Send spans with the times of their ends; return how many the collector took."""
+        self._session.rejected = 0
+        is_taken = self._exporter.export([self._readable(*each) for each in spans]) is SpanExportResult.SUCCESS
+        return max(0, len(spans) - self._session.rejected) if is_taken else 0
 
     def _readable(self, span: Span, end_ns: int) -> ReadableSpan:
         parent = _context(span.parent)
@@ -74,7 +81,10 @@ class SpanExport:
 
 
 class _Session(Session):
-    """Requests whose answers are a status and headers alone."""
+    """Requests whose answers are a status, headers, and the number of rejected spans."""
+
+    rejected = 0
+    """The spans that the last answer rejects: an answer 200 may take a part of them."""
 
     def send(self, request: PreparedRequest, **options: Any) -> Response:
         """Send a request. Raises RequestException for a redirect, which the exporter takes for a success."""
@@ -82,11 +92,25 @@ class _Session(Session):
         try:
             answer = Response()
             answer.status_code, answer.reason, answer.headers = found.status_code, found.reason, found.headers
+            self.rejected = _rejected(found) if found.status_code == HTTPStatus.OK else 0
         finally:
             found.close()
         if 300 <= answer.status_code < 400:
             raise RequestException(f"redirected with status {answer.status_code}")
         return answer
+
+
+def _rejected(found: Response) -> int:
+    """Return the number of spans that an answer rejects; 0 if its first bytes do not say so.
+
+    Only what one read gives is looked at, so an endless answer costs nothing.
+    """
+    try:
+        told = ExportTraceServiceResponse.FromString(found.raw.read1(_ANSWER_BYTES_MAX))
+    except (DecodeError, HTTPError, OSError):
+        return 0
+    rejected: int = told.partial_success.rejected_spans
+    return max(0, rejected)
 
 
 def _context(found: TraceContext) -> SpanContext:

@@ -26,8 +26,6 @@ __all__ = ["EndedSpan", "Telemetry", "open_telemetry"]
 _BATCH_MAX: Final = 512
 _PAUSE_SECONDS: Final = 1.0
 _NOTICE_SECONDS: Final = 60.0
-_MESSAGES_MAX: Final = 65_536
-"""The messages of a virtual host whose spans are under way."""
 
 EndedSpan = tuple[Span, int]
 """A span, and the time of its end in Unix nanoseconds."""
@@ -37,10 +35,10 @@ EndedSpan = tuple[Span, int]
 class Telemetry:
     """Takes the spans of all virtual hosts."""
 
-    def __init__(self, config: TelemetryConfig, send: Callable[[Sequence[EndedSpan]], bool]) -> None:
-        """`send` brings spans to the collector, and returns whether it took them; the thread calls it."""
+    def __init__(self, config: TelemetryConfig, send: Callable[[Sequence[EndedSpan]], int]) -> None:
+        """`send` brings spans to the collector, and returns how many it took; the thread calls it."""
         self.sample_percent = config.sample_percent
-        self.messages_max = _MESSAGES_MAX
+        self.messages_max = config.messages_max
         self.now_ns = time.time_ns
         self._config = config
         self._send = send
@@ -107,17 +105,16 @@ class Telemetry:
             self._send_batch()
 
     def _send_batch(self) -> bool:
-        """Send some spans; return whether the collector took them."""
+        """Send some spans; return whether the collector took any."""
         batch = [self._queue.popleft() for _ in range(min(_BATCH_MAX, len(self._queue)))]
         try:
             self._sending = len(batch)
-            is_sent = self._send(batch)
+            taken = self._send(batch)
         except Exception:  # noqa: BLE001 - whatever the library or the collector does costs these spans alone
-            is_sent = False
-        if not is_sent:
-            self._failed += len(batch)
+            taken = 0
+        self._failed += len(batch) - taken
         self._sending = 0
-        return is_sent
+        return taken > 0
 
     def _tell(self) -> None:
         now_s = time.monotonic()

@@ -14,7 +14,10 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
 from proton import Message
 from proton.utils import BlockingConnection
 
@@ -73,6 +76,14 @@ def good(handler: BaseHTTPRequestHandler) -> None:
     handler.send_response(200)
     handler.send_header("Content-Length", "0")
     handler.end_headers()
+
+
+def rejecting(handler: BaseHTTPRequestHandler) -> None:
+    body = ExportTraceServiceResponse(partial_success={"rejected_spans": 2}).SerializeToString()
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(len(body)))
+    handler.end_headers()
+    handler.wfile.write(body)
 
 
 def failing(handler: BaseHTTPRequestHandler) -> None:
@@ -225,6 +236,46 @@ def test_a_collector_that_is_down_and_a_full_queue(tmp_path: Path) -> None:
     with broker(tmp_path, "http://127.0.0.1:9/v1/traces", "telemetry.queue_max=5") as (child, metrics):
         send_and_receive(child.url, *[message] * 30)
         wait_until(lambda: dropped(metrics) == 30 * _SPANS_OF_A_MESSAGE)
+
+
+def test_spans_that_a_collector_rejects_are_counted(tmp_path: Path) -> None:
+    """It takes a part of a request, and answers 200."""
+    message = Message(body="x", properties={"traceparent": _PARENT})
+    with collector(rejecting) as (endpoint, spans), broker(tmp_path, endpoint) as (child, metrics):
+        send_and_receive(child.url, message)
+        wait_until(lambda: len(spans) == _SPANS_OF_A_MESSAGE and dropped(metrics) > 0)
+        assert dropped(metrics) % 2 == 0
+
+
+def test_messages_under_way_are_bounded(tmp_path: Path) -> None:
+    """A consumer that settles nothing holds spans for no more messages than the key allows."""
+    message = Message(body="x", properties={"traceparent": _PARENT})
+    with (
+        collector(good) as (endpoint, _),
+        broker(tmp_path, endpoint, "telemetry.messages_max=5") as (child, metrics),
+    ):
+        connection = BlockingConnection(child.url, timeout=10)
+        sender, receiver = connection.create_sender("orders"), connection.create_receiver("orders", credit=20)
+        for _ in range(20):
+            sender.send(message)
+        for _ in range(20):
+            receiver.receive(timeout=10)
+        wait_until(lambda: dropped(metrics) == 15)
+        connection.close()
+
+
+def test_a_start_without_the_extra(tmp_path: Path) -> None:
+    """One message and exit code 2, before a data directory is made."""
+    code = (
+        "import sys; sys.modules['opentelemetry'] = None; "
+        "from ambermq.tools.cli import main; main(sys.argv[1:], prog_name='ambermq')"
+    )
+    directory = tmp_path / "data"
+    words = ("serve", "--data", str(directory), "--port", "0", "--set", "telemetry.endpoint=http://127.0.0.1:9/")
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == ExitCode.USAGE, done.stderr
+    assert "pip install 'ambermq[otel]'" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

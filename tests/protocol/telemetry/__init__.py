@@ -1,0 +1,1 @@
+"""Tests of ambermq/protocol/telemetry: trace contexts, and the spans of messages."""
