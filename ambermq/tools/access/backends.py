@@ -13,7 +13,7 @@ from ambermq.log.storage.disk import DiskStorage
 from ambermq.protocol.auth.rules import Accounts, Rule, RuleSet
 from ambermq.protocol.auth.verifier import ITERATIONS_MIN
 from ambermq.protocol.management.access.rules import RULE_TYPE, rule_of, rule_rows
-from ambermq.tools.broker.users.rule_file import RuleFile
+from ambermq.tools.broker.users.rule_file import RULES_MAX, RuleFile
 from ambermq.tools.broker.users.rule_store import with_users
 from ambermq.tools.broker.users.user_file import load_users
 from ambermq.tools.client.broker_option import broker_of_directory
@@ -90,6 +90,8 @@ class StoppedRules:
         lock = DiskStorage().lock(lock_path(self._directory))
         try:
             known = self._file.read()
+            if rule not in known and len(known) >= RULES_MAX:
+                raise ToolError(f"there are {RULES_MAX} rules, which is the most", advice="delete one")
             if rule not in known:
                 self._file.write((*known, rule))
             return rule not in known

@@ -32,6 +32,8 @@ from ambermq.tools.config.settings import Settings
 
 __all__ = ["ReloadResult", "SettingsReload"]
 
+_WAITING_MAX: Final = 16
+"""The reloads that wait for the one before."""
 _MISTAKES_SHOWN: Final = 20
 _NAMES_SHOWN: Final = 200
 """The characters of a list of user names in a log line."""
@@ -85,6 +87,10 @@ class SettingsReload:
         if isinstance(command, QueryConfig):
             gateway.carry_out([Answered(command.key, self._page(command), NOW)])
         else:
+            if len(self._tasks) >= _WAITING_MAX:
+                why = f"{_WAITING_MAX} reloads wait already: ask again later"
+                gateway.carry_out([RefusedCommand(command.key, AmqpCondition.RESOURCE_LIMIT_EXCEEDED, why)])
+                return
             self._start(self._answer(gateway, command))
 
     async def reload(self) -> ReloadResult:

@@ -42,6 +42,10 @@ _IN_FLIGHT_MAX: Final = 32
 """Requests without an answer."""
 
 
+ROWS_MAX: Final = 1_000_000
+"""The rows of one listing: a broker that lists without end fills no memory."""
+
+
 class Request(NamedTuple):
     """One request to `$management`."""
 
@@ -88,6 +92,14 @@ class Management:
             names, rows = list(body.get("attributeNames", ())), list(body.get("results", ()))
             yield from (dict(zip(names, row, strict=True)) for row in rows)
             offset += len(rows)
+            if offset > ROWS_MAX:
+                raise ToolError(
+                    "the broker lists too much",
+                    where=kind,
+                    expected=f"at most {ROWS_MAX:,} rows",
+                    advice="name the object that you want",
+                    code=ExitCode.FAILED,
+                )
             if not rows or offset >= int(body.get("total", 0)):
                 return
 

@@ -315,6 +315,25 @@ def test_a_subscription_belongs_to_its_user() -> None:
     assert durable(house.user("root", "c")) == ""
 
 
+def test_a_subscription_that_a_user_does_not_see_is_as_one_that_is_absent() -> None:
+    """Its name tells nothing: neither the status nor the text of READ differs; so it is with attachments."""
+    house = House("allow alice create,receive /topics/news", "allow bob receive /topics/weather")
+    assert durable(house.user("alice", "c")) == ""
+    bob, root = house.user("bob", "b"), house.user("root", "r")
+    for kind, known in (("subscription", "sub"), ("attachment", str(attachment_id(root)))):
+        assert root.ask("READ", f"org.ambermq.{kind}", name=known)[0] == 200
+        seen = bob.ask("READ", f"org.ambermq.{kind}", name=known)
+        absent = bob.ask("READ", f"org.ambermq.{kind}", name="9999999")
+        assert seen == absent
+        assert seen[0] == 404
+
+
+def attachment_id(user: User) -> int:
+    """Return the id of the newest attachment."""
+    _, page = user.ask("QUERY", "org.ambermq.attachment")
+    return int(page["results"][-1][page["attributeNames"].index("id")])
+
+
 def test_a_subscription_without_an_owner_is_replaced_only_with_a_right_on_its_topic() -> None:
     """Its name and container are no authority: a receiver of another topic would delete its messages."""
     house = House("allow bob create,receive /topics/weather", "allow carl create,receive /topics/#")

@@ -62,6 +62,15 @@ def test_a_damaged_file_never_opens_the_door(tmp_path: Path) -> None:
         assert (result.exit_code, "rules, line 2" in result.output) == (2, True), result.output
 
 
+def test_the_number_of_rules_is_bounded_without_a_broker_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker would refuse the start of a larger file, or take long for each change."""
+    monkeypatch.setattr("ambermq.tools.access.backends.RULES_MAX", 1)
+    assert acl("allow", "alice", "send", "a", "--data", str(tmp_path)).exit_code == 0
+    assert acl("allow", "alice", "send", "a", "--data", str(tmp_path)).exit_code == 0
+    done = acl("allow", "alice", "send", "b", "--data", str(tmp_path))
+    assert (done.exit_code, "there are 1 rules, which is the most" in done.output) == (1, True)
+
+
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     """What a kill has left of a next version does not matter."""
     (tmp_path / "rules.new").write_bytes(b"half")

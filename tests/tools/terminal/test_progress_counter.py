@@ -1,10 +1,11 @@
 """A line that grows on a terminal: when it comes, how often, and that nothing of it stays."""
 
 import io
-import sys
+from types import SimpleNamespace
 
 import pytest
 
+from ambermq.tools.terminal import progress_counter
 from ambermq.tools.terminal.progress_counter import ProgressCounter
 
 _CLEAR = "\r\x1b[K"
@@ -30,7 +31,7 @@ class Clock:
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     """Standard error as a terminal."""
     found = Terminal()
-    monkeypatch.setattr(sys, "stderr", found)
+    monkeypatch.setattr(progress_counter, "sys", SimpleNamespace(stderr=found))
     return found
 
 
@@ -72,10 +73,16 @@ def test_it_is_drawn_five_times_a_second_at_most(terminal: Terminal) -> None:
 def test_an_error_finds_an_empty_line(terminal: Terminal) -> None:
     """Its message stands alone, and a second clear writes nothing."""
     clock = Clock()
-    with pytest.raises(ValueError, match="gone"), ProgressCounter("sent", clock=clock) as progress:
-        clock.now = 2.0
-        progress.show(1)
-        raise ValueError("gone")
+    progress = ProgressCounter("sent", clock=clock)
+
+    def fail() -> None:
+        with progress:
+            clock.now = 2.0
+            progress.show(1)
+            raise ValueError("gone")
+
+    with pytest.raises(ValueError, match="gone"):
+        fail()
     text = terminal.getvalue()
     assert text.endswith(_CLEAR)
     progress.clear()
@@ -86,7 +93,7 @@ def test_an_error_finds_an_empty_line(terminal: Terminal) -> None:
 def test_without_a_terminal_nothing_is_written(monkeypatch: pytest.MonkeyPatch, is_shown: bool) -> None:
     """Nor on one where the results themselves are on the screen."""
     found = Terminal() if not is_shown else io.StringIO()
-    monkeypatch.setattr(sys, "stderr", found)
+    monkeypatch.setattr(progress_counter, "sys", SimpleNamespace(stderr=found))
     clock = Clock()
     with ProgressCounter("sent", is_shown=is_shown, clock=clock) as progress:
         clock.now = 9.0

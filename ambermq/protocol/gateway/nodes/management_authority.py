@@ -5,7 +5,8 @@
 
 Rule 1. The table has every operation of every type; a test compares it with KINDS. What it lacks needs the right to
         change users, so a new type is closed until it is listed.
-Rule 2. A refusal is amqp:unauthorized-access with status 403. It does not depend on what exists.
+Rule 2. A refusal is amqp:unauthorized-access with status 403, and does not depend on what exists. Where only the answer
+        tells what an object belongs to, READ of one that the user does not see is 404, as of one that is absent.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -35,8 +36,10 @@ from ambermq.protocol.management.subscriptions import SUBSCRIPTION_TYPE
 from ambermq.protocol.management.templates import TEMPLATE_TYPE
 from ambermq.protocol.management.vhosts import VHOST_TYPE
 
-__all__ = ["NEEDS", "Need", "check_operation", "is_shown", "shown_address", "shown_route"]
+__all__ = ["CHECKED_BY_ANSWER", "NEEDS", "Need", "check_operation", "is_shown", "shown_address", "shown_route"]
 
+CHECKED_BY_ANSWER: Final = frozenset((SUBSCRIPTION_TYPE, ATTACHMENT_TYPE))
+"""The types whose READ is checked by its answer: only that tells the addresses."""
 _SEE: Final = None
 _DOT: Final = "."
 

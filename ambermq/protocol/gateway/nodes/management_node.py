@@ -30,7 +30,13 @@ from ambermq.protocol.amqp10.types.encode import encode
 from ambermq.protocol.amqp10.types.values import Int, Map, Symbol
 from ambermq.protocol.auth.access import Action
 from ambermq.protocol.gateway.links.link_authority import authorize_deletion, is_allowed, refusal_text
-from ambermq.protocol.gateway.nodes.management_authority import check_operation, is_shown, shown_address, shown_route
+from ambermq.protocol.gateway.nodes.management_authority import (
+    CHECKED_BY_ANSWER,
+    check_operation,
+    is_shown,
+    shown_address,
+    shown_route,
+)
 from ambermq.protocol.gateway.nodes.node_peer import NodePeer
 from ambermq.protocol.gateway.nodes.request_response import RequestResponse, target_of
 from ambermq.protocol.management.access.rules import RuleCommand
@@ -102,6 +108,11 @@ class _Request:
         authorize_deletion(self.peer, subscription)
 
 
+def _hidden(request: _Request) -> RefusedCommand:
+    why = f"no such {request.noun}, or no rule allows the user any action on it"
+    return RefusedCommand(request, AmqpCondition.NOT_FOUND, why)
+
+
 @final
 class ManagementNode:
     """The node `$management` for the links of one connection."""
@@ -149,16 +160,21 @@ class ManagementNode:
 
     def _shown(self, request: _Request, effect: Answered | RefusedCommand) -> Answered | RefusedCommand:
         """Return an answer without what the user does not see."""
-        if request.is_open or isinstance(effect, RefusedCommand) or effect.value is None:
+        if request.is_open:
             return effect
-        if request.operation == ROUTE:
+        if request.operation == "READ" and request.kind in CHECKED_BY_ANSWER:
+            return effect if self._is_seen(request, effect) else _hidden(request)
+        if request.operation == ROUTE and isinstance(effect, Answered) and effect.value is not None:
             return Answered(request, shown_route(self._peer, effect.value))
-        if request.operation == "READ":
-            for address in shown_address(request.kind, effect.value):
-                if not is_shown(self._peer, address):
-                    why = f"no rule allows the user any action on this {request.noun}"
-                    return RefusedCommand(request, AmqpCondition.UNAUTHORIZED_ACCESS, why)
         return effect
+
+    def _is_seen(self, request: _Request, effect: Answered | RefusedCommand) -> bool:
+        """Return whether READ found an object, and the user sees it: of others not even their absence is told."""
+        if isinstance(effect, RefusedCommand):
+            return effect.condition not in (AmqpCondition.NOT_FOUND, AmqpCondition.PRECONDITION_FAILED)
+        if effect.value is None:
+            return False
+        return all(is_shown(self._peer, address) for address in shown_address(request.kind, effect.value))
 
     def _is_answerable(self, link: ReceiverEndpoint, delivery_id: int, reply_to: str) -> bool:
         """Return whether the answer of a request may go where its reply-to says; else reject the request."""

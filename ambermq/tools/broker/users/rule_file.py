@@ -8,14 +8,17 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import final
+from typing import Final, final
 
 from ambermq.protocol.auth.rule_document import RULES_NAME, RulesDamaged, decode_rules, encode_rules
 from ambermq.protocol.auth.rules import Rule
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
-__all__ = ["RuleFile"]
+__all__ = ["RULES_MAX", "RuleFile"]
+
+RULES_MAX: Final = 10_000
+"""The rules of one broker: each change sorts and writes all of them."""
 
 
 @final

@@ -31,12 +31,10 @@ from ambermq.protocol.management.access.rules import (
     rule_rows,
 )
 from ambermq.protocol.management.vhosts import AnswerPort
-from ambermq.tools.broker.users.rule_file import RuleFile
+from ambermq.tools.broker.users.rule_file import RULES_MAX, RuleFile
 
-__all__ = ["RULES_MAX", "RuleServer", "RuleStore", "with_users"]
+__all__ = ["RuleServer", "RuleStore", "with_users"]
 
-RULES_MAX: Final = 10_000
-"""The rules of one broker: each change sorts and writes all of them."""
 _WAITING_MAX: Final = 100
 """The requests that wait for the ones before them."""
 
