@@ -73,6 +73,7 @@ VHOST_METRICS: Final = (
     _gauge("clock_step", "1 if the clock was stepped since the start."),
     _counter("clock_steps", "Steps of the clock."),
     _gauge("compaction_is_running", "1 while the broker runs a compaction or retention."),
+    _gauge("compaction_percent", "How much of its present stage a running compaction has done."),
     _gauge("compaction_us", "Time of the newest compaction since the start, in microseconds since 1970; 0: none."),
     _counter("compactions_failed", "Compactions of the broker that failed."),
     _gauge("consumers", "Links that receive from queues."),

@@ -23,6 +23,8 @@ BROKER_ATTRIBUTES: Final = (
     "clock_step",
     "clock_steps",
     "compaction_is_running",
+    "compaction_percent",
+    "compaction_stage",
     "compaction_us",
     "compactions_failed",
     "connections",

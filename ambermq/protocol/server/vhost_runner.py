@@ -163,6 +163,8 @@ class VhostRunner:
         gateway.figures |= {name: partial(getattr, gateway.traffic, name) for name in Traffic.__slots__}
         gateway.figures |= {
             "compaction_is_running": lambda: services.compactions.is_running,
+            "compaction_percent": lambda: services.compactions.percent,
+            "compaction_stage": lambda: services.compactions.stage or None,
             "compaction_us": lambda: engine.compacted_us or None,
             "compactions_failed": lambda: services.compactions.failed,
             "consumers": lambda: len(gateway.consumers),

@@ -16,6 +16,10 @@ class CompactionActivity:
     """The compactions that the broker runs by itself."""
 
     is_running: bool = False
+    stage: str = ""
+    """The stage of the running one; empty without one."""
+    percent: int = 0
+    """How much of that stage is done."""
     failed: int = 0
     """How many have failed since the start."""
 

@@ -30,11 +30,13 @@ from ambermq.tools.config.retention_schedule import RetentionSchedule
 from ambermq.tools.config.settings import Settings
 from ambermq.tools.terminal.child_command import child_command
 from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.progress import parse_progress
 
 __all__ = ["CompactionStarter"]
 
 _CHECK_SECONDS: Final = 1.0
 """Between two checks; short, since a disk fills up fast."""
+_PART_BYTES: Final = 65_536
 _STOP_SECONDS: Final = 10.0
 _ERROR_CHARACTERS_MAX: Final = 1000
 """Of the child's standard error, for one log line."""
@@ -153,13 +155,13 @@ class CompactionStarter:
         activity.is_running = True
         try:
             process = await self._start(name, token, options)
-            error_text = await _error_text(process)
+            error_text = await _error_text(process, activity)
         except (OSError, ToolError) as error:
             activity.failed += 1
             log.warning("compaction failed", error=str(error))
             return
         finally:
-            activity.is_running = False
+            activity.is_running, activity.stage, activity.percent = False, "", 0
             self._tokens.revoke(token)
         if process.returncode:
             activity.failed += 1
@@ -173,7 +175,7 @@ class CompactionStarter:
             target = ("--data", self._directory, "--vhost", name, TOKEN_OPTION, str(fd))
             command = child_command("log", "compact", *target, "--output", "json", *options)
             return await asyncio.create_subprocess_exec(
-                *command, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE, pass_fds=(fd,)
+                *command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, pass_fds=(fd,)
             )
 
 
@@ -191,14 +193,37 @@ def _pipe_with(token: str) -> Iterator[int]:
         os.close(read_fd)
 
 
-async def _error_text(process: Process) -> str:
-    """Return the standard error of a child after its end; end the child if this task is cancelled."""
+async def _error_text(process: Process, activity: CompactionActivity) -> str:
+    """Return the end of a child's standard error after its end; end the child if this task is cancelled.
+
+    Meanwhile note the progress that the child prints.
+    """
+    assert process.stdout is not None
+    assert process.stderr is not None
     try:
-        _, written = await process.communicate()
+        _, written, _ = await asyncio.gather(
+            _follow(process.stdout, activity), _last_bytes(process.stderr), process.wait()
+        )
     except asyncio.CancelledError:
         await _end(process)
         raise
     return written.decode(errors="replace")
+
+
+async def _follow(lines: asyncio.StreamReader, activity: CompactionActivity) -> None:
+    rest = b""
+    while part := await lines.read(_PART_BYTES):
+        *whole, rest = (rest + part).split(b"\n")
+        rest = rest[-_PART_BYTES:]
+        for found in filter(None, map(parse_progress, whole)):
+            activity.stage, activity.percent = found
+
+
+async def _last_bytes(stream: asyncio.StreamReader) -> bytes:
+    written = b""
+    while part := await stream.read(_PART_BYTES):
+        written = (written + part)[-_PART_BYTES:]
+    return written
 
 
 async def _end(process: Process) -> None:

@@ -41,7 +41,7 @@ from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.options import renamed_option
 from ambermq.tools.terminal.output import output_option, print_json, print_line, print_values
-from ambermq.tools.terminal.progress import progress_bar
+from ambermq.tools.terminal.progress import progress_bar, progress_lines
 from ambermq.tools.terminal.sizes import parse_size, size_text
 
 __all__ = ["compact", "parse_history"]
@@ -147,7 +147,7 @@ def compact(
     with (
         _disk_full_errors(directory),
         closing(_runner(kind, master, processes, bytes_per_s=rate << 20)) as runner,
-        progress_bar(stays=True) as progress,
+        progress_bar(stays=True) if token_fd is None else progress_lines() as progress,
     ):
         if dry_run:
             outcome = preview_compaction(

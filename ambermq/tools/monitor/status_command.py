@@ -120,7 +120,8 @@ def _snapshot(figures: Mapping[str, Any]) -> str:
 
 def _compaction(figures: Mapping[str, Any]) -> str:
     if figures.get("compaction_is_running"):
-        return "running"
+        stage = figures.get("compaction_stage")
+        return f"running: {stage} {figures.get('compaction_percent') or 0} %" if stage else "running"
     failed = figures.get("compactions_failed") or 0
     return f"{_ago(figures.get('compaction_us'))}{f', {failed:,} failed' if failed else ''}"
 

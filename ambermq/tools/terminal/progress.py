@@ -3,6 +3,7 @@
 Rule: bars come after a second, so a short job draws nothing. A job of unknown length has a bar that moves.
 """
 
+import re
 import sys
 import threading
 import time
@@ -10,11 +11,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-__all__ = ["ProgressBar", "progress_bar", "waiting_bar"]
+__all__ = ["ProgressBar", "parse_progress", "progress_bar", "progress_lines", "waiting_bar"]
+
+_WORD: Final = "progress"
+_LINE: Final = re.compile(rb"progress ([a-z][a-z0-9 -]{0,40}) ([0-9]{1,19}) ([0-9]{1,19})")
 
 ProgressBar = Callable[[str, int, int], None]
 """Called with a stage's name, how much of it is done, and its whole, in any unit."""
 _DELAY_SECONDS: Final = 1.0
+_LINE_SECONDS: Final = 0.2
 
 
 @contextmanager
@@ -46,6 +51,35 @@ def progress_bar(*, stays: bool = False) -> Iterator[ProgressBar]:
         yield draw
     finally:
         bars.stop()
+
+
+@contextmanager
+def progress_lines() -> Iterator[ProgressBar]:
+    """Yield the function that prints progress for a parent process: `progress STAGE DONE WHOLE` a line.
+
+    A new stage has a line at once; within a stage there are a few a second.
+    """
+    last, next_s = "", 0.0
+
+    def tell(stage: str, done: int, whole: int) -> None:
+        nonlocal last, next_s
+        now_s = time.monotonic()
+        if stage == last and now_s < next_s:
+            return
+        last, next_s = stage, now_s + _LINE_SECONDS
+        sys.stdout.write(f"{_WORD} {stage} {done} {whole}\n")
+        sys.stdout.flush()
+
+    yield tell
+
+
+def parse_progress(line: bytes) -> tuple[str, int] | None:
+    """Return stage and per cent of a line of `progress_lines`, None for any other line."""
+    found = _LINE.fullmatch(line.rstrip(b"\n"))
+    if found is None:
+        return None
+    done, whole = int(found[2]), int(found[3])
+    return found[1].decode(), min(100 * done // whole, 100) if whole else 0
 
 
 @contextmanager

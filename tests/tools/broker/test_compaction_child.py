@@ -3,6 +3,7 @@
 A stand-in for the command is started in its place, by the broker itself, and tries what the real one never does.
 """
 
+import asyncio
 import json
 import os
 import socket
@@ -16,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from ambermq.protocol.server.vhost_services import CompactionActivity
+from ambermq.tools.broker.compaction_child import _error_text
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.terminal.errors import ToolError
@@ -34,6 +37,8 @@ _SPY = """
 import json, os, sys
 from pathlib import Path
 from ambermq.tools.client.broker_option import log_of_vhost, running_broker
+from ambermq.protocol.server.vhost_services import CompactionActivity
+from ambermq.tools.broker.compaction_child import _error_text
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import QueueManagement, SnapshotManagement
@@ -164,3 +169,33 @@ def test_a_descriptor_without_a_token_is_told(tmp_path: Path, fd: int, found: st
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"error: --token-fd {fd}: the token cannot be read: expected ")
     assert found in done.stderr
+
+
+def test_the_progress_of_a_child_is_known_while_it_runs() -> None:
+    """Whatever else it prints, and however much; nothing of that is kept."""
+    activity, code = (
+        CompactionActivity(),
+        (
+            "import sys, time\n"
+            "print('x' * 1_000_000); print('progress base 1 4', flush=True)\n"
+            "sys.stderr.write('y' * 1_000_000 + 'the end'); sys.stderr.flush()\n"
+            "sys.stdin.readline(); print('progress commit 1 1')\n"
+        ),
+    )
+
+    async def run() -> tuple[str, int, str]:
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdin=pipe, stdout=pipe, stderr=pipe)
+        following = asyncio.create_task(_error_text(process, activity))
+        while not activity.stage:  # noqa: ASYNC110 - the broker has no event for it either
+            await asyncio.sleep(0.01)
+        stage, percent = activity.stage, activity.percent
+        assert process.stdin is not None
+        process.stdin.write(b"\n")
+        return stage, percent, await following
+
+    stage, percent, error_text = asyncio.run(asyncio.wait_for(run(), 30))
+    assert (stage, percent) == ("base", 25)
+    assert error_text.endswith("the end")
+    assert len(error_text) < 100_000
+    assert (activity.stage, activity.percent) == ("commit", 100)

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from ambermq.tools.terminal.progress import progress_bar, waiting_bar
+from ambermq.tools.terminal.progress import parse_progress, progress_bar, progress_lines, waiting_bar
 
 
 def test_each_stage_has_a_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,3 +47,25 @@ def test_a_job_of_unknown_length_has_a_bar(capsys: pytest.CaptureFixture[str], m
     with waiting_bar("snapshot"):
         time.sleep(0.1)
     assert "snapshot" in capsys.readouterr().err
+
+
+def test_a_parent_reads_the_progress_of_its_child(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line for each stage, and few within one."""
+    monkeypatch.setattr("ambermq.tools.terminal.progress.time.monotonic", lambda: 5.0)
+    with progress_lines() as progress:
+        for done in range(1000):
+            progress("rewrite 3 segments", done, 1000)
+        progress("commit", 1, 1)
+        progress("archive", 0, 0)
+    lines = capsys.readouterr().out.encode().splitlines(keepends=True)
+    assert [parse_progress(line) for line in lines] == [("rewrite 3 segments", 0), ("commit", 100), ("archive", 0)]
+
+
+@pytest.mark.parametrize(
+    "line", [b"", b"{}\n", b"progress a 1\n", b"progress \x1b 1 2\n", b"progress a 1 " + bytes(99)]
+)
+def test_no_other_line_is_progress(line: bytes) -> None:
+    """Such as the result, or what a defect prints."""
+    assert parse_progress(line) is None
