@@ -21,12 +21,12 @@ TOKEN = "0123456789abcdef" * 2
 class Client:
     """A client of the listener."""
 
-    def __init__(self, certificates: Certificates, port: int) -> None:
-        self.certificates, self.port = certificates, port
+    def __init__(self, certificates: Certificates, port: int, host: str = "127.0.0.1") -> None:
+        self.certificates, self.port, self.host = certificates, port, host
 
     def plain(self) -> socket.socket:
         """Return a connection without TLS."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=10)
+        return socket.create_connection((self.host, self.port), timeout=10)
 
     def ask(self, request: bytes) -> bytes:
         """Return everything that the broker sends for a request."""
