@@ -13,8 +13,8 @@ MODULES_MAX: Final = 15
 """Of a package, `__init__.py` aside."""
 LINES: Final = range(3, 13)
 """Of a package's docstring up to `How to`, which may follow it."""
-FACES: Final = {"ambermq/engine/events"}
-"""Packages that export what their modules define: an event is imported without the name of its family's module."""
+FACES: Final = {"ambermq/engine/commands", "ambermq/engine/events"}
+"""Packages that export what their modules define: a command or an event is imported without the name of its module."""
 
 PACKAGES: Final = [
     path.parent.relative_to(ROOT).as_posix()

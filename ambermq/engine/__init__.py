@@ -7,5 +7,5 @@ Rule 4. A run of n messages has the same result as n runs of one. Time, offsets 
 
 Imports: engine/model, engine/patterns, engine/selectors, log.
 Imported by: protocol, tools.
-Names: Command, Effect, EngineConfig, Refused, parse_address.
+Names: Effect, EngineConfig, Refused, parse_address.
 """

@@ -1,0 +1,41 @@
+"""The closed union of all commands."""
+
+from ambermq.engine.commands.compaction import CompactionCommand, RecordCompaction
+from ambermq.engine.commands.lifecycle import EndNodes, ResetHost
+from ambermq.engine.commands.links import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer, EndLinks
+from ambermq.engine.commands.messages import Publish, ReportDamage, Settle
+from ambermq.engine.commands.muxers import AttachMember, DeclareMuxer, DeleteMuxer, DetachMember, UpdateMuxer
+from ambermq.engine.commands.questions import ExplainRoute, Inspect
+from ambermq.engine.commands.queues import DeclareQueue, DeleteQueue, DeleteSubscription, PurgeQueue, UpdateQueue
+from ambermq.engine.commands.snapshots import SnapshotCommand
+
+__all__ = ["Command"]
+
+Command = (
+    Publish
+    | Settle
+    | ReportDamage
+    | AttachProducer
+    | DetachProducer
+    | AttachConsumer
+    | DetachConsumer
+    | EndLinks
+    | DeclareQueue
+    | UpdateQueue
+    | DeleteQueue
+    | PurgeQueue
+    | DeleteSubscription
+    | DeclareMuxer
+    | UpdateMuxer
+    | DeleteMuxer
+    | AttachMember
+    | DetachMember
+    | EndNodes
+    | ResetHost
+    | RecordCompaction
+    | CompactionCommand
+    | Inspect
+    | ExplainRoute
+    | SnapshotCommand
+)
+"""Every command of the engine."""

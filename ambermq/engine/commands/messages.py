@@ -1,0 +1,104 @@
+"""Commands on messages: publish them, settle their deliveries, remove a damaged one."""
+
+from collections.abc import Callable
+from typing import Any, final
+
+from msgspec import Struct
+
+from ambermq.engine.model.outcome import Outcome
+from ambermq.log.buffer import Buffer
+
+__all__ = ["Publish", "ReportDamage", "Settle"]
+
+
+@final
+class Publish(Struct):
+    """A run of messages from one producer, alike in durability and settlement."""
+
+    link: Any
+    producer: int
+    first_id: int
+    """The delivery-id of the first message; the others have the next ids."""
+    bodies: list[Buffer]
+    id_hashes: list[int]
+    size: int
+    """The sum of the bytes of all bodies."""
+    durable: bool = True
+    settled: bool = False
+    """The sender has settled the messages and needs no outcome."""
+    may_create: Callable[[str], bool] | None = None
+    """Whether a message may create the queue of this name at its address; None: any."""
+    by: str = ""
+    """The user, for a queue that a message creates; empty if none is known."""
+
+    def join(self, other: "Publish", *, bytes_max: int) -> bool:
+        """Append the next run if it is alike and both fit into `bytes_max`; return whether it did."""
+        if (
+            other.link is not self.link
+            or other.first_id != (self.first_id + len(self.bodies)) & 0xFFFFFFFF
+            or other.durable is not self.durable
+            or other.settled is not self.settled
+            or other.size + self.size > bytes_max
+        ):
+            return False
+        self.bodies += other.bodies
+        self.id_hashes += other.id_hashes
+        self.size += other.size
+        return True
+
+    def split(self, count: int) -> "tuple[Publish, Publish]":
+        """Return the first `count` messages and the other messages as two runs."""
+        return self.part(0, count), self.part(count, len(self.bodies))
+
+    def part(self, start: int, end: int) -> "Publish":
+        """Return the messages from index `start` up to `end` as a run."""
+        bodies = self.bodies[start:end]
+        return Publish(
+            self.link,
+            self.producer,
+            (self.first_id + start) & 0xFFFFFFFF,
+            bodies,
+            self.id_hashes[start:end],
+            sum(map(len, bodies)),
+            self.durable,
+            self.settled,
+            self.may_create,
+            self.by,
+        )
+
+
+@final
+class Settle(Struct):
+    """A consumer's outcome over a run of deliveries. Words that it does not hold are ignored."""
+
+    consumer: int
+    words: bytes
+    outcome: Outcome
+    reply: Any = None
+    """OutcomeApplied carries it when the outcome is durable; None if the consumer needs no answer."""
+
+    def join(self, other: "Settle", *, bytes_max: int) -> bool:
+        """Append another run if it is alike, neither needs an answer, and both fit; return whether it did."""
+        if (
+            other.consumer != self.consumer
+            or (other.outcome is not self.outcome and other.outcome != self.outcome)
+            or other.reply is not None
+            or self.reply is not None
+        ):
+            return False
+        return self.take(other.words, bytes_max=bytes_max)
+
+    def take(self, words: bytes, *, bytes_max: int) -> bool:
+        """Append deliveries with the same outcome if they fit into `bytes_max`; return whether it did."""
+        if len(self.words) + len(words) > bytes_max:
+            return False
+        self.words += words
+        return True
+
+
+@final
+class ReportDamage(Struct):
+    """Remove the entry of a message whose bytes do not match their CRC."""
+
+    queue: int
+    word: int

@@ -1,0 +1,68 @@
+"""Commands on queues and on the subscriptions that have them."""
+
+from collections.abc import Callable
+from typing import Any, final
+
+from ambermq.engine.commands.signed_command import SignedCommand
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.state import State
+from ambermq.engine.model.subscription import Subscription
+
+__all__ = ["DeclareQueue", "DeleteQueue", "DeleteSubscription", "PurgeQueue", "UpdateQueue"]
+
+
+@final
+class DeclareQueue(SignedCommand):
+    """Declare a queue. The same declaration again changes nothing; with other settings it is refused."""
+
+    key: Any
+    name: str
+    settings: Settings
+
+
+@final
+class UpdateQueue(SignedCommand):
+    """Change settings of a queue. A setting that is None stays.
+
+    The answer leaves when the change is durable. It is the map that `read` returns for the state after the change, with
+    `updated`: whether anything changed.
+    """
+
+    key: Any
+    name: str
+    read: Callable[[State], Any]
+    messages_max: int | None = None
+    template: str | None = None
+    """The template of the queue; another one is refused."""
+
+
+@final
+class DeleteQueue(SignedCommand):
+    """Delete a queue."""
+
+    key: Any
+    name: str
+    if_unused: bool = False
+    if_empty: bool = False
+
+
+@final
+class PurgeQueue(SignedCommand):
+    """Remove all available messages of a queue."""
+
+    key: Any
+    name: str
+
+
+@final
+class DeleteSubscription(SignedCommand):
+    """Delete a subscription, by its name or by the name of its queue."""
+
+    key: Any
+    name: str
+    container: str | None = None
+    """The container of the subscription; None: not given."""
+    force: bool = False
+    """True: its receivers are ended. False: a subscription with receivers is refused."""
+    authorize: Callable[[Subscription], None] | None = None
+    """Raises Refused if the request may not delete the subscription that it names."""
