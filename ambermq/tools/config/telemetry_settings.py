@@ -37,7 +37,9 @@ class TelemetryConfig:
 def check_telemetry(config: TelemetryConfig, where: Callable[[str], str]) -> None:
     """Raise ToolError for a wrong value; `where` returns the place of a key."""
     if config.endpoint and not _is_url(config.endpoint):
-        raise _wrong("endpoint", where, "a URL such as http://127.0.0.1:4318/v1/traces", config.endpoint)
+        # What stands before the host, or in the query, may be a secret.
+        found = config.endpoint.rpartition("@")[2].partition("?")[0]
+        raise _wrong("endpoint", where, "a URL such as http://127.0.0.1:4318/v1/traces", found)
     if not config.service_name:
         raise _wrong("service_name", where, "a name", "none")
 

@@ -303,6 +303,16 @@ def test_wrong_values(run: Any, tmp_path: Path, value: str, expected: str) -> No
     assert expected in found.stderr
 
 
+@pytest.mark.parametrize("endpoint", ["http://ann:s3@cret@x:99999/?key=s3cret", "htp://ann:s3@cret@x/", "ann:s3cret@x"])
+def test_the_error_of_an_endpoint_has_no_secret(run: Any, tmp_path: Path, endpoint: str) -> None:
+    """Neither the password nor the query is in it."""
+    found = run("serve", "--data", str(tmp_path / "data"), "--port", "0", "--set", f"telemetry.endpoint={endpoint}")
+    assert found.exit_code == ExitCode.USAGE
+    assert "found x" in found.stderr
+    assert "s3" not in found.stderr
+    assert "cret" not in found.stderr
+
+
 def test_a_broker_without_an_endpoint_imports_no_telemetry() -> None:
     """The modules of a start hold the table of the configuration, and nothing else of it."""
     code = "import sys, ambermq.tools.broker.serve; print(*[name for name in sys.modules if 'telemetry' in name])"
