@@ -17,6 +17,7 @@ __all__ = ["MASK", "changed_keys", "live_settings", "rows_of", "shown", "values_
 MASK: Final = "********"
 """What stands for a secret."""
 _URL_SECRET: Final = re.compile(r"(//[^/@\s:]*):[^/@\s]*@")
+_URL_QUERY: Final = re.compile(r"(\bhttps?://[^\s?#]*[?#])\S+")
 
 
 def live_settings(running: Settings, wanted: Settings) -> Settings:
@@ -54,10 +55,12 @@ def rows_of(found: Resolution, wanted: Settings | None = None) -> list[dict[str,
 
 
 def shown(value: Any) -> Any:
-    """Return a value as a person may see it: without the password in a URL."""
+    """Return a value as a person may see it: without the password in a URL, and the query of one for HTTP."""
     if isinstance(value, list | tuple):
         return [shown(one) for one in value]
-    return _URL_SECRET.sub(rf"\1:{MASK}@", value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return _URL_QUERY.sub(rf"\1{MASK}", _URL_SECRET.sub(rf"\1:{MASK}@", value))
 
 
 def changed_keys(before: Settings, after: Settings) -> Iterator[str]:

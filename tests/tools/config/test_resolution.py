@@ -168,3 +168,18 @@ def test_a_reload_takes_only_live_keys() -> None:
         live_settings(Settings(), wanted.settings)
         == SettingsSource(assignments=["server.connections_max=7"]).load().settings
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("http://a:word@h:4318/v1", f"http://a:{MASK}@h:4318/v1"),
+        ("https://h/v1?token=word&x=1", f"https://h/v1?{MASK}"),
+        ("https://h/v1#word", f"https://h/v1#{MASK}"),
+        ("amqps://0.0.0.0:5671", "amqps://0.0.0.0:5671"),
+        ("why? because", "why? because"),
+    ],
+)
+def test_a_url_is_shown_without_its_secrets(value: str, expected: str) -> None:
+    """A collector of spans may take its key in the query."""
+    assert shown(value) == expected

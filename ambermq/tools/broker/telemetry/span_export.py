@@ -46,6 +46,8 @@ class SpanExport:
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         session = self._session = _Session()
         session.trust_env = False
+        # An answer is read as it comes.
+        session.headers["Accept-Encoding"] = "identity"
         self._exporter = OTLPSpanExporter(config.endpoint, session=session, timeout=config.timeout_ms / 1000)
         self._resource = Resource({"service.name": config.service_name, "service.version": __version__})
         self._scope = InstrumentationScope("ambermq", __version__)
@@ -54,8 +56,16 @@ class SpanExport:
     def send(self, spans: Sequence[tuple[Span, int]]) -> int:
         """Send spans with the times of their ends; return how many the collector took."""
         self._session.rejected = 0
-        is_taken = self._exporter.export([self._readable(*each) for each in spans]) is SpanExportResult.SUCCESS
-        return max(0, len(spans) - self._session.rejected) if is_taken else 0
+        readable = [one for each in spans if (one := self._readable_or_none(*each)) is not None]
+        is_taken = self._exporter.export(readable) is SpanExportResult.SUCCESS
+        return max(0, len(readable) - self._session.rejected) if is_taken else 0
+
+    def _readable_or_none(self, span: Span, end_ns: int) -> ReadableSpan | None:
+        """Return a span as the library has it; None if it cannot be made, which costs this span alone."""
+        try:
+            return self._readable(span, end_ns)
+        except Exception:  # noqa: BLE001 - whatever the library dislikes of a client's text
+            return None
 
     def _readable(self, span: Span, end_ns: int) -> ReadableSpan:
         parent = _context(span.parent)

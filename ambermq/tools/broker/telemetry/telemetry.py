@@ -138,4 +138,21 @@ def open_telemetry(config: TelemetryConfig) -> Telemetry:
             advice="run `pip install 'ambermq[otel]'`",
             code=ExitCode.USAGE,
         ) from error
-    return Telemetry(config, SpanExport(config).send)
+    except ValueError as error:
+        raise _wrong_environment(error) from error
+    try:
+        export = SpanExport(config)
+    except ValueError as error:
+        raise _wrong_environment(error) from error
+    return Telemetry(config, export.send)
+
+
+def _wrong_environment(error: ValueError) -> ToolError:
+    """Return the error for a variable `OTEL_...` that OpenTelemetry cannot use."""
+    return ToolError(
+        "OpenTelemetry refuses the environment",
+        where="the variables OTEL_*",
+        found=str(error)[:200],
+        advice="unset or correct them",
+        code=ExitCode.USAGE,
+    )

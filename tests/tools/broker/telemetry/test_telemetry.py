@@ -1,5 +1,6 @@
 """Spans of messages: a real broker, a client that sends trace contexts, and collectors that are good, bad or absent."""
 
+import os
 import re
 import socket
 import subprocess
@@ -21,7 +22,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from proton import Message
 from proton.utils import BlockingConnection
 
+from ambermq.protocol.telemetry.span import Span
+from ambermq.protocol.telemetry.trace_context import TraceContext
 from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.broker.telemetry.span_export import SpanExport
 from ambermq.tools.broker.telemetry.telemetry import open_telemetry
 from ambermq.tools.config.telemetry_settings import TelemetryConfig
 from ambermq.tools.terminal.errors import ToolError
@@ -276,6 +280,28 @@ def test_a_start_without_the_extra(tmp_path: Path) -> None:
     assert done.returncode == ExitCode.USAGE, done.stderr
     assert "pip install 'ambermq[otel]'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_wrong_variable_of_opentelemetry_is_one_message(tmp_path: Path) -> None:
+    """It reads some variables when it is imported."""
+    words = ("-m", "ambermq", "serve", "--data", str(tmp_path / "data"), "--port", "0")
+    words += ("--set", "telemetry.endpoint=http://127.0.0.1:9/")
+    environment = os.environ | {"OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "q"}
+    done = subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, timeout=60, check=False, env=environment
+    )
+    assert (done.returncode, "OTEL_*" in done.stderr) == (ExitCode.USAGE, True), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_span_that_cannot_be_made_costs_itself_alone() -> None:
+    """The others of its batch are sent."""
+    with collector(good) as (endpoint, spans):
+        export = SpanExport(TelemetryConfig(endpoint=endpoint))
+        context = TraceContext(int(_TRACE, 16), int(_SPAN, 16), is_sampled=True, state="")
+        sent = [(Span(name, context, "default", "q", 1), 2) for name in ("publish", "unknown", "settle")]
+        assert export.send(sent) == 2
+    assert sorted(span.name for _, span in spans) == ["publish q", "settle q"]
 
 
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
