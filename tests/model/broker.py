@@ -76,7 +76,7 @@ class Broker:
         self.excused: set[bytes] = set()
         """Bodies that a client asked to remove, or that were volatile when power was lost."""
         patches: list[Any] = [
-            mock.patch("ambermq.engine.loop.durable_loop.APPLY", defaultdict(lambda: self._apply)),
+            mock.patch("ambermq.engine.loop.logged_state.APPLY", defaultdict(lambda: self._apply)),
             mock.patch("ambermq.engine.dispatch.dispatch.acquired", self._apply),
             mock.patch("ambermq.engine.dispatch.dispatch.settled", self._apply),
         ]

@@ -7,5 +7,5 @@ Rule 4. A start loads the newest valid snapshot and folds the later batches.
 
 Imports: engine/*, log/*, snapshot.
 Imported by: protocol/server, tools.
-Names: DurableLoop, CommandQueue, PendingEffects, EffectRelease, recover.
+Names: DurableLoop, LoggedState, CommandQueue, PendingEffects, EffectRelease, recover.
 """

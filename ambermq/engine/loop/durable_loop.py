@@ -1,4 +1,4 @@
-"""The durable loop: the engine's step over a real log. It owns State, Demand and the effects that wait.
+"""The durable loop: the engine's step over a real log. It owns the state, the demand and the effects that wait.
 
     submit(command)       queue a command for the next tick
     step(now_us)          decide and apply the commands, dispatch, write once, request a sync; return effects
@@ -35,32 +35,29 @@ from ambermq.engine.compaction.commit import Compactor
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.decide import DECIDE, refused, started
-from ambermq.engine.decide.release_parts import CHANGES_PER_RETURN
-from ambermq.engine.dispatch.demand import RETURN_OUTCOMES, Demand, Want
+from ambermq.engine.dispatch.demand import Want
 from ambermq.engine.dispatch.dispatch import dispatch
 from ambermq.engine.dispatch.large_message import assemble
 from ambermq.engine.dispatch.message_peek import MessagePeek
 from ambermq.engine.dispatch.selector_scan import SelectorScan
 from ambermq.engine.effects import CommandFailed, ConsumerEnded, ConsumerReady, Effect, ProducersEnded, Unfinished
 from ambermq.engine.errors import Refused
-from ambermq.engine.events import ClockStepped, Event, Lost, Published, Reset, Settled
-from ambermq.engine.fold.apply import APPLY
+from ambermq.engine.events import ClockStepped, Lost
 from ambermq.engine.fold.data_loss import damage_of
 from ambermq.engine.fold.wide_fanout import WideFanout
 from ambermq.engine.history.replay import Replay
 from ambermq.engine.loop.clock_steps import ClockSteps, is_step_at_start
 from ambermq.engine.loop.command_queue import CommandQueue
-from ambermq.engine.loop.discarded_state import DiscardedState
 from ambermq.engine.loop.effect_release import EffectRelease
 from ambermq.engine.loop.format_level import FormatLevel
-from ambermq.engine.loop.pending_effects import PendingEffects
+from ambermq.engine.loop.logged_state import LoggedState
 from ambermq.engine.loop.schedule import Schedule
-from ambermq.engine.loop.tick_work import HIDDEN_WORK, LEAVES_PER_CHANGE, hidden_work
+from ambermq.engine.loop.tick_work import HIDDEN_WORK, hidden_work
 from ambermq.engine.model.entry import Entry
-from ambermq.engine.model.entry_word import WORD_BYTES, pack_words
+from ambermq.engine.model.entry_word import pack_words
 from ambermq.engine.model.state import State
 from ambermq.engine.records.writer import WRITE
-from ambermq.engine.routing.router import WIRING, FieldsOf, Router, no_fields
+from ambermq.engine.routing.router import FieldsOf, Router, no_fields
 from ambermq.engine.snapshots.snapshotter import Snapshotter
 from ambermq.engine.time_budget import MatchUnfinished, TimeBudget, standing_clock
 from ambermq.log.buffer import Buffer
@@ -73,7 +70,7 @@ __all__ = ["DurableLoop"]
 
 
 @final
-class DurableLoop:
+class DurableLoop(LoggedState):
     """The engine of one virtual host over its log; one thread calls it."""
 
     def __init__(
@@ -88,18 +85,15 @@ class DurableLoop:
 
         `clock_ns` measures the time that matching takes in a tick.
         """
-        self.state = state
         self.matching = TimeBudget(clock_ns, duration_us=config.matching_us_max)
         """The time for matching, in a tick and in a turn of the browsing links."""
-        self.router = Router(
+        router = Router(
             fields_of,
             cached_max=config.routes_cached_max,
             budget=self.matching,
             selectors_max=config.selectors_per_message_max,
         )
-        self.demand = Demand()
-        self.config = config
-        self.log = log
+        super().__init__(log, state, config, router)
         self.room_keeper = ""
         """The requested snapshot that keeps history on a full disk, for refusals; the owner of the loop sets it."""
         self.failure: Exception | None = None
@@ -113,10 +107,6 @@ class DurableLoop:
         self.correction_us = 0
         """The difference between the times of events and the `now_us` of the calls. Timers run by `now_us` alone."""
         self.clock_steps = ClockSteps()
-        self._pending = PendingEffects(self.demand)
-        self._discarded = DiscardedState()
-        self.is_late = False
-        """Whether `completed` has more to do now: effects that may leave, or a discarded state to free."""
         self.change_count = 0
         """The changes since the driver has set it to 0. Each may have made objects that garbage collection visits."""
         self.schedule = Schedule(config, dirty=self.demand.dirty, queue=self._pending.queue)
@@ -461,54 +451,6 @@ class DurableLoop:
         # Again, since a dispatch may have run between the withdrawal and this decision.
         self.demand.touch(queue.id)
         return queue.held_by(consumer).count
-
-    def _log_and_apply(
-        self, events: list[Event], *, ends_each: bool = False, after: State | None = None
-    ) -> tuple[int, tuple[Published, list[Event]] | None]:
-        """Log and apply the events of a command, up to one for more queues than a tick takes.
-
-        Return the number of changes, and that event with the events after it. With `ends_each` each event ends a
-        command. `after` is the state after the only event, if it is known; then the event is not too wide.
-        """
-        draft, changes_max, changes = self.log.draft, self.config.tick_changes_max, 0
-        for index, event in enumerate(events):
-            if type(event) is not Published:
-                changes += 1
-            elif after is None and len(event.queues) > changes_max:
-                return changes, (event, events[index + 1 :])
-            else:
-                changes += len(event.queues)
-            offset = WRITE[type(event)](draft, event)
-            assert offset == event.offset, (offset, event)
-            if self.demand.journals:
-                self.demand.note_returns(event, self.state)
-            before = self.state
-            self.state = APPLY[type(event)](self.state, event) if after is None else after
-            if type(event) is Published:
-                if not event.durable:
-                    self._pending.volatile.add(offset, len(event.bodies))
-                # The parts of a fan-out have touched theirs.
-                for queue in event.queues if after is None else ():
-                    self.demand.touch(queue)
-            elif type(event) is Settled:
-                count = len(event.words) // WORD_BYTES
-                if event.outcome.kind in RETURN_OUTCOMES:
-                    changes += count * CHANGES_PER_RETURN
-                    self.demand.touch(event.queue)
-                else:
-                    changes += count // LEAVES_PER_CHANGE
-            elif isinstance(event, WIRING):
-                if type(event) is Reset:
-                    self._discarded.add(before)
-                    self.is_late |= bool(self._discarded.tables)
-                self.router.apply_event(event, self.state)
-            if ends_each or event is events[-1]:
-                # Each message ends a command, since a large one may exceed a batch.
-                draft.end_command()
-            else:
-                # The events of a command may exceed a batch, as the deletion of a muxer with its attachments.
-                draft.end_part()
-        return changes, None
 
     def _withdraw(self, consumer: int) -> bytes:
         """Remove a consumer's demand; return the packed words of its deliveries that have not left."""

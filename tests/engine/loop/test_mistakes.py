@@ -1,5 +1,6 @@
 """What goes wrong on our own side: it costs one connection, or is written down, and nothing else."""
 
+from types import ModuleType
 from unittest import mock
 
 import pytest
@@ -12,7 +13,7 @@ from ambermq.engine.errors import Refused
 from ambermq.engine.events import Lost, Started
 from ambermq.engine.fold.apply import fold
 from ambermq.engine.loop import durable_loop as durable
-from ambermq.engine.loop import effect_release
+from ambermq.engine.loop import effect_release, logged_state
 from ambermq.engine.model.entry_word import pack_words
 from ambermq.engine.model.outcome import RELEASED
 from ambermq.engine.model.state import State
@@ -59,8 +60,12 @@ def test_a_refusal_of_a_command_without_an_answer_is_a_failed_command(monkeypatc
     assert rig.loop.failure is None
 
 
-@pytest.mark.parametrize("place", ["APPLY", "WRITE", "dispatch"])
-def test_a_mistake_behind_a_decision_ends_the_loop(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("module", "place"), [(logged_state, "APPLY"), (logged_state, "WRITE"), (durable, "WRITE"), (durable, "dispatch")]
+)
+def test_a_mistake_behind_a_decision_ends_the_loop(
+    module: ModuleType, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It propagates, then and from every later call; nothing of that tick is written, not even at the close."""
     rig = Rig()
     producer = rig.producer()
@@ -69,7 +74,7 @@ def test_a_mistake_behind_a_decision_ends_the_loop(place: str, monkeypatch: pyte
     broken = ZeroDivisionError("our mistake")
     mistake = mock.MagicMock(side_effect=broken)
     mistake.__getitem__.side_effect = broken
-    monkeypatch.setattr(durable, place, mistake)
+    monkeypatch.setattr(module, place, mistake)
     end = rig.loop.log.log_end
     with pytest.raises(ZeroDivisionError):
         rig.step(rig.publish(producer, b"one"))
