@@ -8,7 +8,8 @@ from itertools import groupby
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
-from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.connection.connection import Connection
+from ambermq.protocol.amqp10.connection.connection_role import ConnectionRole
 from ambermq.protocol.amqp10.events import LinkAttached, LinkDetached, TransferRun
 from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.amqp10.link.link import Link

@@ -2,7 +2,8 @@
 
 from typing import TypeVar
 
-from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.connection.connection import Connection
+from ambermq.protocol.amqp10.connection.connection_role import ConnectionRole
 from ambermq.protocol.amqp10.connection.sasl import SaslClient, SaslServer
 from ambermq.protocol.amqp10.events import Authenticating, Event, LinkAttached, Opened
 from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER, decode_frame_body

@@ -11,7 +11,8 @@ from ambermq.log.recovery.recovery import Recovery
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.log.storage.interface import Storage
 from ambermq.log.storage.worker_threads import InlineWorkers
-from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.connection.connection import Connection
+from ambermq.protocol.amqp10.connection.connection_role import ConnectionRole
 from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER
 from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.amqp10.message.message import Message, decode_message

@@ -18,13 +18,14 @@ from contextlib import suppress
 from typing import Final, cast, final
 
 from ambermq.engine.loop.schedule import LATER, NOW
-from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.connection.connection import Connection
+from ambermq.protocol.amqp10.connection.connection_role import ConnectionRole
 from ambermq.protocol.amqp10.connection.sasl import SaslServer
 from ambermq.protocol.amqp10.memory_budget import MemoryAccount
 from ambermq.protocol.amqp10.performatives.classes import Error
-from ambermq.protocol.auth.exchange import Failure
 from ambermq.protocol.auth.peer import LOCAL_PEER, Peer
 from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
+from ambermq.protocol.server.connection_log import log_closed, log_fault, log_opened, log_refusal
 from ambermq.protocol.server.limited_log import shown
 from ambermq.protocol.server.listeners.socket_options import configure_socket
 from ambermq.protocol.server.transport_server import TransportServer
@@ -229,7 +230,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         self.host = server.hosts[peer.gateway.vhost]
         if self._is_counted and not connection.is_ended and not peer.identity.awaits_token:
             server.admission.authenticated(self)
-            self._log_open()
+            self._is_logged = self._is_logged or log_opened(server.peer_log, self)
         # A peer with a short idle timeout needs its first heartbeat before the next sweep.
         self.check_deadlines(now_ms)
 
@@ -238,64 +239,13 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         if not self.transport.is_closing() and self.peer in self._server.sockets:
             self.buffer_updated(0)
 
-    def _log_refusal(self, failure: Failure) -> None:
-        self._server.peer_log.warning(
-            "login refused",
-            self.address,
-            peer=self.peer_info.name,
-            user=shown(failure.user or "-"),
-            mechanism=shown(self.peer.mechanism),
-            reason=shown(failure.reason),
-        )
-
-    def _log_fault(self, fault: Error) -> None:
-        self._server.peer_log.warning(
-            "connection failed",
-            self.address,
-            container=shown(self.peer.connection.remote_container_id),
-            condition=str(fault.condition),
-            reason=shown(str(fault.description)),
-        )
-
-    def _log_open(self) -> None:
-        if not self._is_logged:
-            is_stranger = self.peer.identity.username is None
-            self._is_logged = self._server.peer_log.info(
-                "connection opened", self.address, is_stranger=is_stranger, connection=self.id, **self._names()
-            )
-
     def _log_end(self, reason: str) -> None:
         if self._is_logged:
             self._is_logged = False
             error = self.peer.end_error
             described = "" if error is None else str(error.description or error.condition)
-            why = shown(self._end_reason or described or reason or "closed by the peer")
-            is_stranger = self.peer.identity.username is None
-            messages_in, messages_out = self.peer.traffic_counts
-            self._server.peer_log.info(
-                "connection closed",
-                self.address,
-                is_stranger=is_stranger,
-                connection=self.id,
-                **self._names(),
-                reason=why,
-                seconds=round((self._server.now_us() - self.since_us) / 1_000_000, 3),
-                bytes_in=self.bytes_in,
-                bytes_out=self.bytes_out,
-                messages_in=messages_in,
-                messages_out=messages_out,
-            )
-
-    def _names(self) -> dict[str, str]:
-        """Return who the peer is, for a log line."""
-        peer = self.peer
-        return {
-            "peer": self.peer_info.name,
-            "user": shown(peer.identity.username or "-"),
-            "mechanism": shown(peer.mechanism or "-"),
-            "vhost": peer.gateway.vhost,
-            "container": shown(peer.connection.remote_container_id),
-        }
+            why = self._end_reason or described or reason or "closed by the peer"
+            log_closed(self._server.peer_log, self, why, self._server.now_us())
 
     def _rest(self) -> None:
         """Stop reading until the held input has had its next turn."""
@@ -429,9 +379,9 @@ class ConnectionTransport(asyncio.BufferedProtocol):
             transport.close()
             return
         if self.peer.login_failure is not None:
-            self._log_refusal(self.peer.login_failure)
+            log_refusal(self._server.peer_log, self, self.peer.login_failure)
         else:
-            self._log_fault(fault)
+            log_fault(self._server.peer_log, self, fault)
         if not transport.can_write_eof():
             # TLS and WebSocket have no half of a connection; they read on until the peer has closed.
             transport.close()

@@ -16,7 +16,8 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Final, Self
 
-from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.connection.connection import Connection
+from ambermq.protocol.amqp10.connection.connection_role import ConnectionRole
 from ambermq.protocol.amqp10.events import ConnectionClosed, Event, LinkAttached, LinkDetached, Opened, SessionEnded
 from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.amqp10.link.link import CREATED, EXISTING, Link

@@ -2,7 +2,8 @@
 
 import pytest
 
-from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.connection.connection import Connection
+from ambermq.protocol.amqp10.connection.connection_role import ConnectionRole
 from ambermq.protocol.amqp10.connection.sasl import SaslServer
 from ambermq.protocol.amqp10.events import Authenticating, ConnectionClosed, Disposed, SessionEnded, TransferRun
 from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, TLS_HEADER, encode_frame

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.connection.connection import Connection
+from ambermq.protocol.amqp10.connection.connection_role import ConnectionRole
 from ambermq.protocol.amqp10.errors import LocalError
 from ambermq.protocol.amqp10.events import ConnectionClosed, SessionEnded
 from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER

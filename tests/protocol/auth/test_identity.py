@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.connection.connection import Connection
+from ambermq.protocol.amqp10.connection.connection_role import ConnectionRole
 from ambermq.protocol.amqp10.connection.sasl import SaslServer
 from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, encode_frame
 from ambermq.protocol.amqp10.limits import ConnectionLimits

@@ -8,7 +8,8 @@ from unittest import mock
 import pytest
 
 from ambermq.engine.loop.schedule import NEVER
-from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.connection.connection import Connection
+from ambermq.protocol.amqp10.connection.connection_role import ConnectionRole
 from ambermq.protocol.amqp10.framing.frame_reader import ReadBuffer
 from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER
 from ambermq.protocol.amqp10.limits import ConnectionLimits

@@ -12,21 +12,22 @@ Rule 4. A frame of ours that the peer does not accept ends the connection, but n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import IntEnum
 from typing import Any, Final
 
 from ambermq.protocol.amqp10.connection.channels import Channels
 from ambermq.protocol.amqp10.connection.close_timer import CloseTimer
+from ambermq.protocol.amqp10.connection.connection_role import ConnectionRole
 from ambermq.protocol.amqp10.connection.end_frames import CLOSE_FOLLOWS, check_open, close_frame, open_frame
 from ambermq.protocol.amqp10.connection.handshake import ClientHandshake, Handshake, ServerHandshake
 from ambermq.protocol.amqp10.connection.idle_timeout import IdleTimer
 from ambermq.protocol.amqp10.connection.input_stage import InputStage
 from ambermq.protocol.amqp10.connection.sasl import SaslClient, SaslServer
-from ambermq.protocol.amqp10.errors import ConnectionFault, FramingError, LocalError, SessionFault
+from ambermq.protocol.amqp10.errors import FramingError, LocalError, SessionFault
 from ambermq.protocol.amqp10.events import ConnectionClosed, Event, Opened
 from ambermq.protocol.amqp10.framing.frame_reader import Frame
 from ambermq.protocol.amqp10.framing.frames import AMQP_FRAME, AMQP_HEADER, EMPTY_FRAME, decode_frame_body, encode_frame
 from ambermq.protocol.amqp10.framing.output_buffer import OutputBuffer
+from ambermq.protocol.amqp10.framing.performative_size import check_performative
 from ambermq.protocol.amqp10.framing.size_limit import fitted
 from ambermq.protocol.amqp10.framing.transfer_recogniser import TRANSFER_CODE, Recogniser
 from ambermq.protocol.amqp10.limits import ConnectionLimits
@@ -49,19 +50,12 @@ from ambermq.protocol.amqp10.state_tables import (
 )
 from ambermq.protocol.amqp10.types.decode import Buffer
 
-__all__ = ["Connection", "ConnectionRole"]
+__all__ = ["Connection"]
 
 _UNLIMITED: Final = 1 << 62
 # Module names, since the access to an enumeration member costs as much as a call.
 _OPENED: Final = ConnectionState.OPENED
 _MAPPED: Final = SessionState.MAPPED
-
-
-class ConnectionRole(IntEnum):
-    """The role of an end: the client sends the first header."""
-
-    SERVER = 0
-    CLIENT = 1
 
 
 class Connection:
@@ -385,7 +379,7 @@ class Connection:
         # -1 if the descriptor does not have the short encoding.
         code = data[body + 2] if frame_end - body > 3 and data[body] == 0 and data[body + 1] == 0x53 else -1
         if frame_end - body > self.limits.performative_bytes_max and code != TRANSFER_CODE:
-            self._check_size(data, body, frame_end)
+            check_performative(data, body, frame_end, bytes_max=self.limits.performative_bytes_max)
         if type(data) is memoryview and code in {TRANSFER_CODE, -1}:
             self._input.is_kept = True
         session = self._channels.by_channel.get(channel)
@@ -405,15 +399,6 @@ class Connection:
         except SessionFault as fault:
             session.fail(fault.condition, fault.description)
         return frame_end
-
-    def _check_size(self, data: Buffer, body: int, frame_end: int) -> None:
-        """Raise ConnectionFault for a large frame that is no transfer."""
-        performative, _ = decode_frame_body(data, body, frame_end)
-        if performative.CODE != TRANSFER_CODE:
-            raise ConnectionFault(
-                AmqpCondition.RESOURCE_LIMIT_EXCEEDED,
-                f"{performative.NAME} of {frame_end - body} bytes, at most {self.limits.performative_bytes_max}",
-            )
 
     def _receive_performative(self, performative: Composite, channel: int) -> None:
         """Process a performative of the connection or a session, or a misplaced one."""

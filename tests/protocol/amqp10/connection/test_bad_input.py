@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.connection.connection import Connection
+from ambermq.protocol.amqp10.connection.connection_role import ConnectionRole
 from ambermq.protocol.amqp10.connection.sasl import SaslServer
 from ambermq.protocol.amqp10.events import ConnectionClosed
 from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER, SASL_HEADER

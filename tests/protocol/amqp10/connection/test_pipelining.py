@@ -2,7 +2,8 @@
 
 import pytest
 
-from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.connection.connection import Connection
+from ambermq.protocol.amqp10.connection.connection_role import ConnectionRole
 from ambermq.protocol.amqp10.events import LinkAttached, Opened, SessionBegun, TransferRun
 from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER
 from ambermq.protocol.amqp10.limits import ConnectionLimits

@@ -6,7 +6,8 @@ from typing import Any
 import proton
 import pytest
 
-from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.connection.connection import Connection
+from ambermq.protocol.amqp10.connection.connection_role import ConnectionRole
 from ambermq.protocol.amqp10.connection.sasl import SaslServer
 from ambermq.protocol.amqp10.events import (
     Authenticating,

@@ -1,6 +1,7 @@
 """A frame that comes in many reads is counted whole in the account of its connection, and named as incomplete."""
 
-from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.connection.connection import Connection
+from ambermq.protocol.amqp10.connection.connection_role import ConnectionRole
 from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER
 from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.amqp10.memory_budget import MemoryBudget

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.connection.connection import Connection
+from ambermq.protocol.amqp10.connection.connection_role import ConnectionRole
 from ambermq.protocol.amqp10.events import LinkAttached, LinkDetached, Opened
 from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER, decode_frame_body, encode_frame
 from ambermq.protocol.amqp10.framing.size_limit import fitted

@@ -3,7 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.connection.connection import Connection
+from ambermq.protocol.amqp10.connection.connection_role import ConnectionRole
 from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.amqp10.link.link import Link
 from ambermq.protocol.amqp10.link.sender import Sender

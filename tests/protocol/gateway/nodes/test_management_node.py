@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from ambermq.engine.commands import AttachConsumer, AttachProducer, Command
 from ambermq.engine.effects import CommandFailed
-from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.connection.connection import Connection
+from ambermq.protocol.amqp10.connection.connection_role import ConnectionRole
 from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER
 from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.amqp10.message.message import AmqpSequence, AmqpValue, Data, Message, decode_message
