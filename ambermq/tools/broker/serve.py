@@ -156,8 +156,9 @@ class Broker:
                 )
             finally:
                 vhosts.close()
-        if telemetry is not None:
-            telemetry.close()
+                if telemetry is not None:
+                    # After a failed log too: its last spans may tell why.
+                    telemetry.close()
         structlog.get_logger().info("stopped", data=self.directory)
 
     def _configure(self, users: Users) -> None:
