@@ -88,6 +88,8 @@ class Demand:
         if want is not None:
             want.credit, want.draining, want.is_gone = 0, False, True
             self._remove_from_ring(want)
+            # It may stay in its ring for long, and must not hold its link, which holds its whole connection.
+            want.link = want.scan = None
         return want
 
     def _remove_from_ring(self, want: Want) -> None:

@@ -463,6 +463,7 @@ class DurableLoop(LoggedState):
             effect.cancelled = True
             if not effect.settled:
                 words += effect.words
+        want.held.clear()
         # Other consumers may get all that it held, sent or not.
         self.demand.touch(want.queue)
         return pack_words(words) if words else b""

@@ -1,5 +1,8 @@
 """The demand: consumers attach and detach in any order, and the turns of the others stay."""
 
+import weakref
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,3 +50,23 @@ def test_the_end_of_many_consumers_needs_no_search_for_each() -> None:
             rings.append(ring)
     assert len(rings) <= 12
     assert 7 not in demand.rings
+
+
+@pytest.mark.parametrize("selects", [False, True])
+def test_a_consumer_that_has_ended_holds_no_link(selects: bool) -> None:
+    """It stays in the ring of its queue for a time: thousands of them held the connections of their links."""
+    demand, links = Demand(), [_Link() for _ in range(20)]
+    for number, link in enumerate(links):
+        scan = SelectorScan(parse_selector("a = 1", bytes_max=100)) if selects else None
+        demand.add(Want(number, 1, link, scan=scan))
+    seen = [weakref.ref(link) for link in links[:5]]
+    del link, links[:5]
+    for number in range(5):
+        demand.remove(number)
+    ring = (demand.scanning if selects else demand.rings)[1]
+    assert len(ring) == 20
+    assert [ref() for ref in seen] == [None] * 5
+
+
+class _Link:
+    """A link that can be referred to weakly."""
