@@ -34,7 +34,7 @@ from ambermq.protocol.server.vhost_runner import VhostRunner
 __all__ = ["SWEEP_MS", "ConnectionTransport"]
 
 SWEEP_MS: Final = 1000
-"""The interval at which the deadlines of all connections are checked. An earlier deadline has a timer."""
+"""The interval at which the deadlines of all connections are checked. A deadline in the next two has a timer."""
 _SLOW_MS: Final = 5000
 """The time for an incomplete header or frame before its rate counts: a lost packet costs a second or two."""
 _TURN_COST_MAX: Final = 256
@@ -427,7 +427,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         if connection.output.size or connection.events:
             self.peer.handle_events()
             self.flush()
-        if due_ms is not None and due_ms < now_ms + SWEEP_MS and not self._is_timed:
+        if due_ms is not None and due_ms < now_ms + 2 * SWEEP_MS and not self._is_timed:
             self._is_timed = True
             self._server.call_later(due_ms - now_ms, self._timer_fired)
 

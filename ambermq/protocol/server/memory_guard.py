@@ -25,8 +25,11 @@ __all__ = ["GuardedServer", "GuardedSocket", "MemoryGuard"]
 
 _CHECK_MS: Final = 100
 """The interval of checks while senders are held back."""
-_SURVEY_COUNT: Final = 500
-"""The connections of a part of a survey; each part has a turn of the event loop of its own."""
+_SURVEY_COUNT: Final = 100
+"""The connections of a part of a survey, at least: 500 would hold messages for milliseconds."""
+_SURVEY_PARTS: Final = 40
+_SURVEY_PAUSE_MS: Final = 20
+"""The pause after a part."""
 _PROGRESS_SHARE: Final = 64
 _LOG_MS: Final = 1000
 """At most one line of each kind is logged in this time."""
@@ -83,6 +86,7 @@ class MemoryGuard:
         self._progress_bytes = 0
         self._unsurveyed: list[GuardedSocket] = []
         self._is_surveying = False
+        self._survey_count = _SURVEY_COUNT
         self._is_timed = False
         self._is_tight = False
         self._logged_ms: dict[str, int] = {}
@@ -91,6 +95,7 @@ class MemoryGuard:
         """Survey all connections, in parts."""
         if not self._is_surveying:
             self._is_surveying, self._unsurveyed = True, list(self._server.guarded())
+            self._survey_count = max(len(self._unsurveyed) // _SURVEY_PARTS, _SURVEY_COUNT)
             self._survey_part()
 
     def set_tight(self, *, is_tight: bool) -> None:
@@ -165,11 +170,12 @@ class MemoryGuard:
             socket.survey()
 
     def _survey_part(self) -> None:
-        part, self._unsurveyed = self._unsurveyed[:_SURVEY_COUNT], self._unsurveyed[_SURVEY_COUNT:]
+        count = self._survey_count
+        part, self._unsurveyed = self._unsurveyed[:count], self._unsurveyed[count:]
         for socket in part:
             socket.survey()
         if self._unsurveyed:
-            self._server.call_later(0, self._survey_part)
+            self._server.call_later(_SURVEY_PAUSE_MS, self._survey_part)
             return
         self._is_surveying = False
         if self._is_high():

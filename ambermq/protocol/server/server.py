@@ -47,6 +47,7 @@ from ambermq.protocol.management.vhosts import AnswerPort
 from ambermq.protocol.server.admission import Admission
 from ambermq.protocol.server.clock import Clock
 from ambermq.protocol.server.connection_transport import SWEEP_MS, ConnectionTransport
+from ambermq.protocol.server.deadline_sweep import DeadlineSweep
 from ambermq.protocol.server.descriptors import connections_for
 from ambermq.protocol.server.limited_log import LimitedLog
 from ambermq.protocol.server.listeners.acceptor import PAUSE_SECONDS, Acceptor
@@ -69,8 +70,6 @@ _UNBOUNDED: Final = 1 << 62
 """The budget of a server whose owner has measured no limit."""
 _POLL_MS: Final = 10
 """The interval at which a stopping server checks for open connections."""
-_CHECKS_MAX: Final = 500
-"""The connections whose deadlines are checked in one turn of the event loop."""
 _DESCRIPTORS_MAX: Final = 1 << 20
 """The limit of open files of a process that names none: more than a server needs."""
 
@@ -163,10 +162,7 @@ class Server:
         """When it began to listen, by the time of day."""
         self._sweeper: asyncio.TimerHandle | None = None
         self._sweep_due_ms = 0
-        self._unchecked: list[ConnectionTransport] = []
-        """The connections whose deadlines the current sweep has not checked yet."""
-        self._checked_ms = self._stall_ms = 0
-        """The time of the current sweep, and how long the process had stood still before it."""
+        self._deadlines = DeadlineSweep(self._loop, self.sockets, self.stall_ms, interval_ms=SWEEP_MS)
 
     def start(self, listeners: Sequence[Listener]) -> None:
         """Listen on bound sockets. Raises OSError."""
@@ -417,12 +413,7 @@ class Server:
         for host in self.hosts.values():
             host.correct_clock(self.clock.correction_us, step)
         now_ms = time.monotonic_ns() // 1_000_000
-        while self._unchecked:
-            # The last sweep's checks are not through: the loop is very busy.
-            self._check_some()
-        self._unchecked = list(self.sockets.values())
-        self._checked_ms, self._stall_ms = now_ms, self.stall_ms(now_ms)
-        self._check_some()
+        self._deadlines.begin(now_ms)
         self.memory.survey_soon()
         self.memory.set_tight(is_tight=self.address_space_left() < _SPACE_BYTES_MIN)
         self.peer_log.sweep()
@@ -431,16 +422,6 @@ class Server:
             host.sweep(now_ms, self.now_us())
         if not self.stopped.is_set():
             self._sweep_later()
-
-    def _check_some(self) -> None:
-        """Check the deadlines of some connections; the next iteration of the event loop checks the next ones."""
-        some, self._unchecked = self._unchecked[-_CHECKS_MAX:], self._unchecked[:-_CHECKS_MAX]
-        for socket in some:
-            if self.sockets.get(socket.peer) is socket:
-                socket.extend_deadlines(self._stall_ms, self._checked_ms)
-                socket.check_deadlines(self._checked_ms)
-        if self._unchecked and not self.stopped.is_set():
-            self._loop.call_soon(self._check_some)
 
     def _sweep_later(self) -> None:
         self._sweep_due_ms = time.monotonic_ns() // 1_000_000 + SWEEP_MS
@@ -478,5 +459,6 @@ class Server:
             host.end()
         if self._sweeper is not None:
             self._sweeper.cancel()
+        self._deadlines.end()
         self.peer_log.close()
         self.stopped.set()
