@@ -27,7 +27,7 @@ class House:
         return SimpleNamespace(cancel=self.calls.clear)
 
     def part(self) -> None:
-        """Let the timer of the next part fire."""
+        """Fire the timer of the next part."""
         (seconds, call), *_ = self.calls
         self.calls.clear()
         self.now_ms += round(seconds * 1000)
