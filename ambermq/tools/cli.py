@@ -61,7 +61,7 @@ _COMMANDS: Final = {
     "proxy": ("ambermq.tools.proxy.commands:proxy", "Record, print and replay AMQP 1.0 connections of any client."),
     "queue": (
         "ambermq.tools.wiring.queue_commands:queue",
-        "List, show, browse, declare, update, delete and purge queues.",
+        "List, show, browse, declare, change, delete and purge queues.",
     ),
     "receive": (
         "ambermq.tools.messages.receive_command:receive",

@@ -33,7 +33,7 @@ from ambermq.engine.loop.schedule import FULL, SOON
 from ambermq.engine.model.attachment import Argument
 from ambermq.engine.model.muxer import MuxerKind
 from ambermq.engine.model.outcome import OutcomeKind
-from ambermq.engine.model.queue import Settings
+from ambermq.engine.settings.queue_settings import Settings
 from ambermq.log.buffer import Buffer
 from ambermq.log.config import LogConfig
 from ambermq.log.recovery.recovery import Recovery

@@ -45,12 +45,12 @@ from ambermq.engine.model.entry_word import WORD_BYTES, make_words
 from ambermq.engine.model.muxer import MuxerKind
 from ambermq.engine.model.outcome import RELEASED
 from ambermq.engine.model.queue import Queue, new_queue
-from ambermq.engine.model.queue import Settings as QueueSettings
 from ambermq.engine.model.redelivery_order import merge_returned
 from ambermq.engine.model.state import EMPTY_STATE, State
 from ambermq.engine.selectors import selector as selectors
 from ambermq.engine.selectors.like import compile_like
 from ambermq.engine.selectors.selector import parse_selector
+from ambermq.engine.settings.queue_settings import Settings as QueueSettings
 from ambermq.log.config import LogConfig
 from ambermq.log.recovery.recovery import Recovery
 from ambermq.log.storage.disk import DiskStorage

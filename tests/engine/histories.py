@@ -27,9 +27,9 @@ from ambermq.engine.model.lifetime import Dynamic, Lifetime
 from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.model.publish_options import Unroutable
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import State
 from ambermq.engine.model.subscription import SubscriptionRequest
+from ambermq.engine.settings.queue_settings import Settings
 from tests.engine.world import World
 
 __all__ = ["lived", "play"]
@@ -72,7 +72,7 @@ def play(world: World, rng: random.Random) -> None:
     state = world.state
     match rng.randrange(19):
         case 0 if rng.random() < 0.3:
-            world.do(UpdateQueue("key", name, _nothing, rng.choice([None, 0, 3, 40])))
+            world.do(UpdateQueue("key", name, _nothing, {"messages_max": rng.choice([None, 0, 3, 40])}))
         case 0:
             world.do(DeclareQueue("key", name, Settings(messages_max=rng.choice([0, 40]))))
         case 1 if rng.random() < 0.3:

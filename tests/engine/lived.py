@@ -26,10 +26,10 @@ from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.loop.recovery import fold_log
 from ambermq.engine.model.entry_word import pack_words
 from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import EMPTY_STATE, State, totals_of
 from ambermq.engine.records.event_fields import next_after
 from ambermq.engine.records.reader import events_of
+from ambermq.engine.settings.queue_settings import Settings
 from ambermq.log.buffer import Buffer
 from ambermq.log.config import LogConfig
 from ambermq.log.recovery.recovery import Recovery
@@ -171,7 +171,7 @@ class Lived:
             case 5 if self.rng.random() < 0.2:
                 self.loop.submit(ResetHost("key"))
             case 6:
-                self.loop.submit(UpdateQueue("key", name, totals_of, self.rng.choice((0, 5, 50))))
+                self.loop.submit(UpdateQueue("key", name, totals_of, {"messages_max": self.rng.choice((0, 5, 50))}))
 
     def events(self) -> list[Event]:
         """Return every event of a log whose life has ended, as recovery reads it."""

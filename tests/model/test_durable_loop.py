@@ -25,9 +25,9 @@ from ambermq.engine.commands import (
 from ambermq.engine.model.entry_word import pack_words
 from ambermq.engine.model.lifetime import Dynamic, Lifetime
 from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome, OutcomeKind
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import totals_of
 from ambermq.engine.model.subscription import SubscriptionRequest
+from ambermq.engine.settings.queue_settings import Settings
 from ambermq.log.errors import LogFailed
 from tests.model.broker import Broker, Receiver
 from tests.model.history import words_on
@@ -181,7 +181,7 @@ class DurableLoopMachine(RuleBasedStateMachine):
                 self.broker.loop.submit(DeclareQueue(what, name, Settings(messages_max=5 * (what == "limit"))))
                 return
             case "update":
-                self.broker.loop.submit(UpdateQueue(what, name, totals_of, messages_max=2))
+                self.broker.loop.submit(UpdateQueue(what, name, totals_of, {"messages_max": 2}))
                 return
             case "purge":
                 self.broker.loop.submit(PurgeQueue(what, name))

@@ -25,10 +25,10 @@ from ambermq.engine.events import Event, Published
 from ambermq.engine.model.attachment import Argument, Condition
 from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.engine.model.publish_options import Unroutable
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import State, totals_of
 from ambermq.engine.routing.router import Router
 from ambermq.engine.selectors.fields import Fields
+from ambermq.engine.settings.queue_settings import Settings
 from tests.engine.decide.test_publish import fields_of
 from tests.model.broker import Broker, Sender
 from tests.model.history import check_conservation, words_on
@@ -175,7 +175,7 @@ class WiringMachine(RuleBasedStateMachine):
 
     @rule(queue=st.sampled_from(QUEUES), messages_max=st.sampled_from([None, 0, 2, 30]))
     def update_queue(self, queue: str, messages_max: int | None) -> None:
-        self.broker.loop.submit(UpdateQueue("update", queue, totals_of, messages_max))
+        self.broker.loop.submit(UpdateQueue("update", queue, totals_of, {"messages_max": messages_max}))
 
     @rule(muxer=MUXER_NAMES, probability=st.sampled_from([None, 0.0, 0.3, 1.0]), seed=st.none() | st.integers(0, 9))
     def update_muxer(self, muxer: str, probability: float | None, seed: int | None) -> None:

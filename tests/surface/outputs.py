@@ -145,6 +145,8 @@ def _wire(run: Callable[..., None]) -> None:
     for name in ("orders", "copies"):
         run("queue declare", name, "--messages-max", "1000", "--template", "normal")
     run("queue update", "orders", "--messages-max", "100")
+    run("queue pause", "orders")
+    run("queue resume", "orders")
     run("attach", "orders", "news", "--pattern", "a/#")
     run("attach", "orders", "exact", "--destination", "d")
     run("attach", "copies", "props", "--property", "k=v")

@@ -1,11 +1,13 @@
 """Random documents of wiring, and a broker in memory that has one."""
 
+from typing import Final
+
 from hypothesis import strategies as st
 
 from ambermq.engine.model.attachment import Condition
 from ambermq.engine.model.muxer import MuxerKind, Options
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.queue_template import QueueTemplate, QueueTemplates, TemplateAttachment
+from ambermq.engine.settings.queue_settings import Settings
 from ambermq.tools.config.attachment_options import AttachmentOptions
 from ambermq.tools.wiring.document import AttachmentEntry, MuxerEntry, QueueEntry, Wiring
 
@@ -22,6 +24,15 @@ TEMPLATES = QueueTemplates(
 
 _NAMES = ("a", "b", "c", "d")
 _QUEUES = ("p", "q", "orders.eu", "/queues/muxer%3Ap", "a/b")
+
+_TERMS: Final = (
+    (None, {}),
+    ("spare", {}),
+    ("spare", {"messages_max": 9}),
+    (None, {"messages_max": 0}),
+    (None, {"bytes_max": 5, "overflow": "drop-head"}),
+)
+"""Templates and settings of queues."""
 
 
 def _said(kind: MuxerKind) -> st.SearchStrategy[AttachmentOptions]:
@@ -59,7 +70,20 @@ def documents(draw: st.DrawFn) -> Wiring:
         kind = draw(st.sampled_from(MuxerKind))
         muxers.append(MuxerEntry(name, kind, draw(_options(kind))))
     queues = [
-        QueueEntry(name, *draw(st.sampled_from(((None, None), ("spare", None), ("spare", 9), (None, 0)))))
+        QueueEntry(
+            name,
+            *draw(
+                st.sampled_from(
+                    (
+                        (None, {}),
+                        ("spare", {}),
+                        ("spare", {"messages_max": 9}),
+                        (None, {"messages_max": 0}),
+                        (None, {"bytes_max": 5}),
+                    )
+                )
+            ),
+        )
         for name in draw(st.lists(st.sampled_from(_QUEUES), unique=True))
     ]
     attachments = []

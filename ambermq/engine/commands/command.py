@@ -3,7 +3,7 @@
 from ambermq.engine.commands.compaction import CompactionCommand, RecordCompaction
 from ambermq.engine.commands.lifecycle import EndNodes, ResetHost
 from ambermq.engine.commands.links import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer, EndLinks
-from ambermq.engine.commands.messages import Publish, ReportDamage, Settle
+from ambermq.engine.commands.messages import DiscardExhausted, Publish, ReportDamage, Settle
 from ambermq.engine.commands.muxers import AttachMember, DeclareMuxer, DeleteMuxer, DetachMember, UpdateMuxer
 from ambermq.engine.commands.questions import ExplainRoute, Inspect
 from ambermq.engine.commands.queues import DeclareQueue, DeleteQueue, DeleteSubscription, PurgeQueue, UpdateQueue
@@ -14,6 +14,7 @@ __all__ = ["Command"]
 Command = (
     Publish
     | Settle
+    | DiscardExhausted
     | ReportDamage
     | AttachProducer
     | DetachProducer

@@ -8,7 +8,7 @@ from msgspec import Struct
 from ambermq.engine.model.outcome import Outcome
 from ambermq.log.buffer import Buffer
 
-__all__ = ["Publish", "ReportDamage", "Settle"]
+__all__ = ["DiscardExhausted", "Publish", "ReportDamage", "Settle"]
 
 
 @final
@@ -102,3 +102,11 @@ class ReportDamage(Struct):
 
     queue: int
     word: int
+
+
+@final
+class DiscardExhausted(Struct):
+    """Discard waiting messages that were delivered too often; the loop makes the command itself."""
+
+    queue: int
+    words: bytes

@@ -1,12 +1,12 @@
 """Commands on queues and on the subscriptions that have them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, final
 
 from ambermq.engine.commands.signed_command import SignedCommand
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import State
 from ambermq.engine.model.subscription import Subscription
+from ambermq.engine.settings.queue_settings import Settings
 
 __all__ = ["DeclareQueue", "DeleteQueue", "DeleteSubscription", "PurgeQueue", "UpdateQueue"]
 
@@ -22,7 +22,7 @@ class DeclareQueue(SignedCommand):
 
 @final
 class UpdateQueue(SignedCommand):
-    """Change settings of a queue. A setting that is None stays.
+    """Change settings of a queue, named as in the table of settings. A setting that is missing or None stays.
 
     The answer leaves when the change is durable. It is the map that `read` returns for the state after the change, with
     `updated`: whether anything changed.
@@ -31,7 +31,7 @@ class UpdateQueue(SignedCommand):
     key: Any
     name: str
     read: Callable[[State], Any]
-    messages_max: int | None = None
+    changes: Mapping[str, object] = {}
     template: str | None = None
     """The template of the queue; another one is refused."""
 

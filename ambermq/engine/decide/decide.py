@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ambermq.engine.commands import (
     Command,
+    DiscardExhausted,
     EndLinks,
     Inspect,
     Publish,
@@ -37,6 +38,7 @@ from ambermq.engine.errors import Refused
 from ambermq.engine.events import (
     Compacted,
     Damaged,
+    Discarded,
     Event,
     Purged,
     Reset,
@@ -44,6 +46,7 @@ from ambermq.engine.events import (
     Started,
 )
 from ambermq.engine.fold.apply import apply, fold
+from ambermq.engine.model.discard_reason import DiscardReason
 from ambermq.engine.model.entry_word import WORD_BYTES, pack_words
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.queue import Queue
@@ -105,6 +108,17 @@ def _with_queue_end(
         return [event], effects
     more, answers = end_nodes(apply(state, event), (queue.id,), context_after(context, [event]))
     return [event, *more], [*effects, *answers]
+
+
+def _discard_exhausted(state: State, command: DiscardExhausted, context: DecisionContext) -> Decision:
+    queue = state.queues.get(command.queue)
+    if queue is None:
+        return [], []
+    reason = DiscardReason.DELIVERY_COUNT
+    event = Discarded(context.next_offset, context.now_us, queue.id, reason, command.words)
+    if queue.lifetime >= Lifetime.NO_MESSAGES and queue.depth * WORD_BYTES == len(command.words):
+        return _with_queue_end(state, event, queue, context, [])
+    return [event], []
 
 
 def _purge_queue(state: State, command: PurgeQueue, context: DecisionContext) -> Decision:
@@ -172,6 +186,7 @@ def _with_user(decide_command: _Decide) -> _Decide:
 _DECISIONS: Final[dict[type, _Decide]] = {
     Publish: publish,
     Settle: _settle,
+    DiscardExhausted: _discard_exhausted,
     PurgeQueue: _purge_queue,
     ResetHost: _reset_host,
     ReportDamage: _report_damage,

@@ -13,7 +13,6 @@ Rule 5. A message for very many queues is decided alone. Its fan-out in parts lo
         (wide_fanout.py); if there is one, the message is decided again, and rejected.
 """
 
-from collections.abc import Mapping
 from itertools import groupby
 from typing import Final, NamedTuple
 
@@ -23,16 +22,27 @@ from ambermq.engine.address import NodeKind, parse_address
 from ambermq.engine.commands import Publish
 from ambermq.engine.decide.context import Decision, DecisionContext, signed
 from ambermq.engine.decide.node_names import message_destination, muxer_id, queue_muxer, topic_muxer
+from ambermq.engine.decide.overflow import (
+    NOTHING_ADDED,
+    Added,
+    bytes_room,
+    capacity,
+    displaced,
+    fullness_text,
+    refused_count,
+)
 from ambermq.engine.decide.wiring import check_creatable, create_queue, not_creatable
 from ambermq.engine.effects import AT_CLOSE, NOW, Effect, PublishDone, Unfinished
-from ambermq.engine.errors import Refused, counted
-from ambermq.engine.events import Chunked, Drawn, Event, Published
+from ambermq.engine.errors import Refused
+from ambermq.engine.events import Chunked, Discarded, Drawn, Event, Published
+from ambermq.engine.model.discard_reason import DiscardReason
 from ambermq.engine.model.entry_word import WORD_BYTES, make_run
 from ambermq.engine.model.outcome import OutcomeKind
 from ambermq.engine.model.publish_options import Unroutable
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import Producer, State
 from ambermq.engine.selectors.fields import ABSENT, Fields
+from ambermq.engine.settings.queue_settings import DROP_HEAD
 from ambermq.engine.time_budget import MatchUnfinished
 from ambermq.log.config import BATCH_OVERHEAD_BYTES
 from ambermq.log.format.record import RECORD
@@ -42,7 +52,6 @@ __all__ = ["publish"]
 _RECORD_BYTES: Final = RECORD.size
 _CHECKED_MAX: Final = 10_000
 """The maximum of queues whose room a decision looks at, at up to 0.4 us each."""
-_NOTHING: Final[Mapping[int, int]] = {}
 _JMS_TOPICS: Final = (1, 3)
 """The values of the annotation `x-opt-jms-dest` for a topic and a temporary topic."""
 
@@ -103,8 +112,7 @@ class _Each:
         self._context = context
         self._producer = producer
         self._events: list[Event] = []
-        self._added: dict[int, int] = {}
-        """The count of messages by queue that this decision adds; they are not in the state yet."""
+        self._added = Added({}, {})
         self._drawn: dict[int, int] = {}
 
     def decide(self) -> Decision:
@@ -115,6 +123,10 @@ class _Each:
             end = start + len(list(alike))
             effects += self._run(verdict, command.part(start, end))
             start = end
+            if left := _take_unfinished(effects):
+                # A queue makes room for a part of the run.
+                start, creates = end - left, ""
+                break
         for muxer, count in self._drawn.items():
             self._emit([Drawn(self._context.next_offset, self._context.now_us, muxer, count)])
         if creates:
@@ -159,7 +171,7 @@ class _Each:
                     # No message of this decision comes after it.
                     continue
                 for queue in event.queues:
-                    self._added[queue] = self._added.get(queue, 0) + count
+                    self._added.add(queue, count, event.size)
             else:
                 records += 1
         self._context = replace(self._context, next_offset=self._context.next_offset + records)
@@ -256,9 +268,12 @@ def _to_queues(
     command: Publish,
     queues: tuple[int, ...],
     context: DecisionContext,
-    added: Mapping[int, int] = _NOTHING,
+    added: Added = NOTHING_ADDED,
 ) -> Decision:
-    """Return the decision for a run to queues, up to their maximum length; `added` are messages not in `state`."""
+    """Return the decision for a run to queues, by their maxima; `added` are messages not in `state`.
+
+    It may end with Unfinished.
+    """
     count = len(command.bodies)
     size = command.size + count * (_RECORD_BYTES + WORD_BYTES * len(queues))
     if len(queues) > 1 and len(queues) > (queues_max := _queues_max(command, context)):
@@ -271,20 +286,33 @@ def _to_queues(
         return [], [_rejected(command, "amqp:resource-limit-exceeded", why)]
     config = context.config
     # The first queue with the least room, if a queue has no room for all of the messages.
-    fullest, room = None, count
-    checked = queues
+    fullest, room, yielding = None, count, list[Queue]()
+    checked, is_wide = queues, False
     if len(queues) > _CHECKED_MAX and _is_checked_later(queues, context):
-        checked = (context.full_queue,) if context.full_queue else ()
+        checked, is_wide = (context.full_queue,) if context.full_queue else (), True
     for queue_id in checked:
         queue = state.queues[queue_id]
         # This is `queue.available` written out, because it runs once per message and queue.
-        left = (queue.settings.messages_max or config.queue_messages_max) - queue.ready.count - queue.returned.count
-        if added:
-            left -= added.get(queue_id, 0)
-        if left < room:
+        settings = queue.settings
+        left = (settings.messages_max or config.queue_messages_max) - queue.ready.count - queue.returned.count
+        if added is not NOTHING_ADDED:
+            left -= added.counts.get(queue_id, 0)
+        if settings.bytes_max:
+            left = min(left, bytes_room(queue, command, added))
+        if left < count and settings.overflow == DROP_HEAD and not is_wide:
+            yielding.append(queue)
+        elif left < room:
             fullest, room = queue, max(0, left)
     if fullest is not None:
         return _in_part(state, command, context, queues, added, fullest, room)
+    if yielding:
+        return _displacing(command, context, queues, added, yielding)
+    return _stored(command, queues, context, size)
+
+
+def _stored(command: Publish, queues: tuple[int, ...], context: DecisionContext, size: int) -> Decision:
+    """Return the decision that publishes a run to queues that have room for it; `size` is that of its records."""
+    config, count = context.config, len(command.bodies)
     after = AT_CLOSE if command.durable else NOW
     done = PublishDone(command.link, command.first_id, count, OutcomeKind.ACCEPTED, command.settled, after=after)
     if command.size > config.chunk_bytes:
@@ -354,18 +382,61 @@ def _in_part(
     command: Publish,
     context: DecisionContext,
     queues: tuple[int, ...],
-    added: Mapping[int, int],
+    added: Added,
     fullest: Queue,
     room: int,
 ) -> Decision:
     """Return the decision that publishes the first `room` messages of a run and rejects the others."""
     first, rest = command.split(room)
     events, effects = _to_queues(state, first, queues, context, added) if room else ([], [])
-    held = fullest.available + added.get(fullest.id, 0) + room
-    refusal = f"queue {fullest.name!r} is full: it holds {counted(held, 'message')}"
-    done = _rejected(rest, "amqp:resource-limit-exceeded", refusal)
+    if left := _take_unfinished(effects):
+        # Another queue makes room for a part of the first messages; the others come after them.
+        start = len(command.bodies) - len(rest.bodies) - left
+        return events, [*effects, Unfinished(command.part(start, len(command.bodies)))]
+    refused, rest = rest.split(refused_count(fullest, command, room, added, context.config))
+    done = _rejected(refused, "amqp:resource-limit-exceeded", fullness_text(fullest, command, room, added))
     done.is_queue_full = True
-    return events, [*effects, done]
+    return events, [*effects, done, *([Unfinished(rest)] if rest.bodies else [])]
+
+
+def _take_unfinished(effects: list[Effect]) -> int:
+    """Remove the effect Unfinished at the end of effects; return how many messages it has, 0 if there is none."""
+    if not effects or not isinstance(last := effects[-1], Unfinished):
+        return 0
+    del effects[-1]
+    assert isinstance(last.command, Publish), "it is the rest of a run"
+    return len(last.command.bodies)
+
+
+def _displacing(
+    command: Publish, context: DecisionContext, queues: tuple[int, ...], added: Added, yielding: list[Queue]
+) -> Decision:
+    """Return the decision that discards the oldest messages of queues, and publishes what has room then.
+
+    What this decision has added to a queue is not in the state, so it ends before such a queue discards.
+    """
+    config = context.config
+    if any(queue.id in added.counts for queue in yielding):
+        return [], [Unfinished(command)]
+    count = min([capacity(queue, command, config) for queue in yielding])
+    if not count:
+        first, rest = command.split(1)
+        least = min(yielding, key=lambda queue: capacity(queue, command, config))
+        why = f"the message is larger than queue {least.name!r}: bytes_max is {least.settings.bytes_max}"
+        return [], [_rejected(first, "amqp:resource-limit-exceeded", why), *([Unfinished(rest)] if rest.bodies else [])]
+    first, rest = command.split(count)
+    events: list[Event] = []
+    for queue in yielding:
+        words = displaced(queue, first, config)
+        if words:
+            offset = context.next_offset + len(events)
+            events.append(Discarded(offset, context.now_us, queue.id, DiscardReason.LENGTH, words))
+        if len(words) >= WORD_BYTES * config.dispatch_messages_max:
+            # There may be more to discard.
+            return events, [Unfinished(command)]
+    after = replace(context, next_offset=context.next_offset + len(events))
+    stored, effects = _stored(first, queues, after, first.size + count * _head_bytes(queues))
+    return [*events, *stored], [*effects, *([Unfinished(rest)] if rest.bodies else [])]
 
 
 def _outcome(command: Publish, kind: OutcomeKind, *, after: int) -> PublishDone:

@@ -6,7 +6,6 @@ Rule 3. Class, separator and template never change. A command may repeat them; a
 Rule 4. Messages stay on their queues, and a LOSSY muxer continues after its last draw.
 """
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -14,13 +13,16 @@ from msgspec.structs import replace
 
 from ambermq.engine.commands import UpdateMuxer, UpdateQueue
 from ambermq.engine.decide.context import Decision, DecisionContext
-from ambermq.engine.decide.wiring import check_options, check_settings, existing_muxer, existing_queue
+from ambermq.engine.decide.wiring import check_options, existing_muxer, existing_queue
 from ambermq.engine.effects import Answered
-from ambermq.engine.errors import Refused
-from ambermq.engine.events import Event, MuxerUpdated, QueueUpdated
+from ambermq.engine.errors import EngineError, Refused
+from ambermq.engine.events import Event, MuxerUpdated, QueueConfigured, QueueUpdated
 from ambermq.engine.fold.apply import fold
 from ambermq.engine.model.muxer import Muxer, Options
+from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
+from ambermq.engine.settings.queue_settings import Settings
+from ambermq.engine.settings.setting_table import SETTINGS, changed_settings, values_of_settings
 
 __all__ = ["UPDATE_DECISIONS"]
 
@@ -34,12 +36,25 @@ def _update_queue(state: State, command: UpdateQueue, context: DecisionContext) 
         made = f"queue {queue.name!r} was created from template {template!r}, which does not change"
         instead = "declare another queue from that one, and move to it"
         raise _unchangeable(made, f"template {command.template!r}", instead)
-    messages_max = queue.settings.messages_max if command.messages_max is None else command.messages_max
-    settings = dataclasses.replace(queue.settings, messages_max=messages_max)
-    check_settings(settings)
+    settings = _settings(queue, command)
     if settings == queue.settings:
         return _answer(state, [], command)
-    return _answer(state, [QueueUpdated(context.next_offset, context.now_us, queue.id, settings)], command)
+    is_first_release = settings.is_first_release and queue.settings.is_first_release
+    event = QueueUpdated if is_first_release else QueueConfigured
+    return _answer(state, [event(context.next_offset, context.now_us, queue.id, settings)], command)
+
+
+def _settings(queue: Queue, command: UpdateQueue) -> Settings:
+    """Return the settings of a queue after an update. Raises Refused."""
+    try:
+        settings = changed_settings(queue.settings, command.changes)
+    except EngineError as error:
+        raise Refused("amqp:invalid-field", str(error)) from error
+    for name, before in values_of_settings(queue.settings).items():
+        if not SETTINGS[name].is_changeable and getattr(settings, name) != before:
+            made = f"{name} of queue {queue.name!r} is {before!r}, which does not change"
+            raise _unchangeable(made, repr(getattr(settings, name)), "declare another queue, and move to it")
+    return settings
 
 
 def _update_muxer(state: State, command: UpdateMuxer, context: DecisionContext) -> Decision:

@@ -19,17 +19,19 @@ from ambermq.engine.decide.context import Decision, DecisionContext, too_many
 from ambermq.engine.decide.end_nodes import end_nodes
 from ambermq.engine.decide.node_names import ADVANCED_MODE, check_name_allowed
 from ambermq.engine.effects import Answered
-from ambermq.engine.errors import PatternError, Refused, counted
-from ambermq.engine.events import Attached, Detached, Event, MuxerDeclared, QueueDeclared
+from ambermq.engine.errors import EngineError, PatternError, Refused, counted
+from ambermq.engine.events import Attached, Detached, Event, MuxerDeclared, QueueConfigured, QueueDeclared
 from ambermq.engine.model.attachment import Argument
 from ambermq.engine.model.condition_text import argument_text
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.muxer import QUEUE_MUXER, TOPIC_MUXER, Muxer, MuxerKind, Options
-from ambermq.engine.model.queue import COUNT_MAX, Queue, Settings
+from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
 from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.engine.patterns.pattern import check_separator
 from ambermq.engine.routing.chain_length import chain_length
+from ambermq.engine.settings.queue_settings import Settings
+from ambermq.engine.settings.setting_table import changed_settings, settings_text, values_of_settings
 
 __all__ = [
     "WIRING_DECISIONS",
@@ -136,7 +138,10 @@ def new_queue(
     if len(state.queues) >= context.config.queues_max:
         raise too_many("queues", context.config.queues_max)
     offset, now_us = context.next_offset, context.now_us
-    events: list[Event] = [QueueDeclared(offset, now_us, name, settings, lifetime)]
+    declared = Settings(settings.template, settings.messages_max)
+    events: list[Event] = [QueueDeclared(offset, now_us, name, declared, lifetime)]
+    if not settings.is_first_release:
+        events.append(QueueConfigured(offset + 1, now_us, offset, settings))
     muxer = None if is_private else state.muxer_names.get(QUEUE_MUXER)
     wanted: list[tuple[int, Argument]] = [] if muxer is None else [(muxer, name)]
     wanted += _of_template(state, settings.template, context.config)
@@ -144,8 +149,8 @@ def new_queue(
     alike = {(muxer, argument, argument_text(argument)): (muxer, argument) for muxer, argument in wanted}
     check_room(state, context, len(alike))
     events += [
-        Attached(offset + 1 + index, now_us, muxer, offset, argument)
-        for index, (muxer, argument) in enumerate(alike.values())
+        Attached(next_offset, now_us, muxer, offset, argument)
+        for next_offset, (muxer, argument) in enumerate(alike.values(), offset + len(events))
     ]
     return events
 
@@ -182,7 +187,7 @@ def _declare_queue(state: State, command: DeclareQueue, context: DecisionContext
         check_name_allowed(name)
         return new_queue(state, name, command.settings, context), [Answered(command.key, {"created": True})]
     if queue.settings != command.settings:
-        found, asked = _settings_text(queue.settings), _settings_text(command.settings)
+        found, asked = settings_text(queue.settings), settings_text(command.settings)
         instead = ": update it" if queue.settings.template == command.settings.template else ""
         why = f"queue {name!r} exists with {found}, but the request asks for {asked}{instead}"
         raise Refused("amqp:precondition-failed", why)
@@ -330,12 +335,10 @@ def check_options(kind: MuxerKind, options: Options) -> None:
 
 def check_settings(settings: Settings) -> None:
     """Raise Refused for settings of a queue that are out of range."""
-    if not 0 <= settings.messages_max <= COUNT_MAX:
-        raise Refused("amqp:invalid-field", f"messages_max is from 0 to {COUNT_MAX}, found {settings.messages_max}")
-
-
-def _settings_text(settings: Settings) -> str:
-    return f"messages_max {settings.messages_max} of template {settings.template!r}"
+    try:
+        changed_settings(settings, values_of_settings(settings))
+    except EngineError as error:
+        raise Refused("amqp:invalid-field", str(error)) from error
 
 
 def _muxer_text(kind: MuxerKind, options: Options) -> str:

@@ -79,6 +79,10 @@ def dispatch(
         queue = result.state.queues.get(queue_id)
         ring, scanning = demand.rings.get(queue_id), demand.scanning.get(queue_id)
         has_more = False
+        if queue is not None and queue.settings.paused:
+            result.drain_all(ring, scanning)
+            del demand.dirty[queue_id]
+            continue
         if queue is not None and scanning:
             has_more = result.share(queue, scanning, ring)
             queue = result.state.queues[queue_id]
@@ -329,6 +333,12 @@ class Dispatch(Struct):
         turns = wants[: len(set(map(_consumer_of, wants)))]
         repeats = all(want is turn for want, turn in zip(wants, cycle(turns), strict=False))
         return self._acquire(queue, list(turns if repeats else wants), pack_words(words))
+
+    def drain_all(self, *rings: deque[Want] | None) -> None:
+        """Report to the draining consumers of a paused queue that no message is available."""
+        for ring in rings:
+            for want in ring or ():
+                self.drain(want)
 
     def drain(self, want: Want) -> None:
         """Report to a draining consumer that no message is available, and use up its credit."""

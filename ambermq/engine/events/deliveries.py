@@ -9,14 +9,16 @@ from ambermq.engine.events.json_meta import encode_json
 from ambermq.engine.events.line_template import Choice, Listed
 from ambermq.engine.events.record_draft import RecordDraft
 from ambermq.engine.events.user_meta import UserMeta, by_meta
+from ambermq.engine.model.discard_reason import DiscardReason
 from ambermq.engine.model.entry_word import WORD_BYTES, pack_words, ranges_of, total_size, unpack_words
 from ambermq.engine.model.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
 
-__all__ = ["Acquired", "Damaged", "Purged", "Settled"]
+__all__ = ["Acquired", "Damaged", "Discarded", "Purged", "Settled"]
 
 _ACQUIRED: Final = 13
 _SETTLED: Final = 14
 _DAMAGED: Final = 16
+_DISCARDED: Final = 27
 _PLAIN_OUTCOMES: Final = (ACCEPTED, REJECTED, RELEASED)
 
 
@@ -176,7 +178,30 @@ def _damaged_facts(event: Damaged) -> Facts:
     return {"count": count, "bytes": total_size(event.words), "offsets": ranges_of(event.words)}
 
 
-DeliveryEvent = Acquired | Settled | Purged | Damaged
+@final
+class Discarded(Struct):
+    """The broker discarded a run of waiting messages by itself, for a reason."""
+
+    offset: int
+    time_us: int
+    queue: int
+    reason: DiscardReason
+    words: bytes
+
+
+def _write_discarded(draft: RecordDraft, event: Discarded) -> int:
+    count = len(event.words) // WORD_BYTES
+    return draft.add(
+        _DISCARDED, timestamp_us=event.time_us, queue=event.queue, count=count, aux=event.reason, meta=event.words
+    )
+
+
+def _discarded_facts(event: Discarded) -> Facts:
+    facts: Facts = {"count": len(event.words) // WORD_BYTES, "bytes": total_size(event.words)}
+    return facts | {"reason": event.reason.text, "offsets": ranges_of(event.words)}
+
+
+DeliveryEvent = Acquired | Settled | Purged | Damaged | Discarded
 
 TYPES: Final = (
     EventType(
@@ -272,5 +297,21 @@ TYPES: Final = (
             Choice("count", "are", {1: "is"}),
             " set aside: {offsets:ranges}",
         ),
+    ),
+    EventType(
+        event=Discarded,
+        number=_DISCARDED,
+        name="discarded",
+        since="0.2.0",
+        listed_after=_DAMAGED,
+        layout=Layout(queue="queue", count="words", aux="reason", meta="the words"),
+        write=_write_discarded,
+        read=lambda offset, time_us, row, meta: Discarded(offset, time_us, row[4], DiscardReason(row[8]), meta),
+        keys=IndexKeys.WORDS,
+        bound=SizeBound.SETTLED,
+        queue="queue",
+        facts=_discarded_facts,
+        facts_text="`queue` `queue_id` `count` `bytes` `reason` `offsets`",
+        line=("{count:messages} of {queue_id:queue} discarded ({reason}): {offsets:ranges}",),
     ),
 )

@@ -10,10 +10,11 @@ from ambermq.engine.events.json_meta import encode_json
 from ambermq.engine.events.line_template import LIFETIME, Choice
 from ambermq.engine.events.user_meta import UserMeta, by_meta
 from ambermq.engine.model.lifetime import Lifetime
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.subscription import Subscription
+from ambermq.engine.settings.queue_settings import Settings
+from ambermq.engine.settings.setting_table import SETTINGS, settings_text, values_of_settings
 
-__all__ = ["QueueDeclared", "QueueDeleted", "QueueUpdated", "Subscribed"]
+__all__ = ["QueueConfigured", "QueueDeclared", "QueueDeleted", "QueueUpdated", "Subscribed"]
 
 
 @final
@@ -67,6 +68,24 @@ def _read_updated(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) 
 
 
 @final
+class QueueConfigured(Struct):
+    """A queue got settings that the first release does not know; its messages stay."""
+
+    offset: int
+    time_us: int
+    queue: int
+    settings: Settings
+    """All settings, changed or not."""
+    by: str = ""
+    """The user that caused it; empty if none is known."""
+
+
+def _read_configured(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> QueueConfigured:
+    queue = _decode_queue(meta)
+    return QueueConfigured(offset, time_us, row[4], queue.settings or Settings(), queue.by)
+
+
+@final
 class QueueDeleted(Struct):
     """A queue was deleted with its messages, its attachments, the links to it, and its subscription."""
 
@@ -111,7 +130,7 @@ def _subscribed_facts(event: Subscribed) -> Facts:
     return facts | {"no_local": one.is_no_local}
 
 
-QueueEvent = QueueDeclared | QueueUpdated | QueueDeleted | Subscribed
+QueueEvent = QueueDeclared | QueueUpdated | QueueConfigured | QueueDeleted | Subscribed
 
 TYPES: Final = (
     EventType(
@@ -150,6 +169,23 @@ TYPES: Final = (
             "queue {queue_id:queue} updated, ",
             Choice("messages_max", "at most {messages_max:,} messages", {0: "no maximum length of its own"}),
         ),
+    ),
+    EventType(
+        event=QueueConfigured,
+        number=26,
+        name="queue-configured",
+        since="0.2.0",
+        listed_after=23,
+        layout=Layout(queue="queue", meta="JSON `{settings, by}`"),
+        meta=lambda event: encode_json(_QueueMeta(settings=event.settings, by=event.by)),
+        json=_QueueMeta,
+        read=_read_configured,
+        bound=SizeBound.NAMES,
+        queue="queue",
+        facts=lambda event: values_of_settings(event.settings),
+        facts_text=f"`queue` `queue_id` {' '.join(f'`{name}`' for name in SETTINGS)}; `by`, the user, if it is known",
+        line=("queue {queue_id:queue} configured: {settings}",),
+        line_facts=lambda event: {"settings": settings_text(event.settings)},
     ),
     EventType(
         event=QueueDeleted,

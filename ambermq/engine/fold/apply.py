@@ -18,6 +18,7 @@ from ambermq.engine.events import (
     ConsumerDetached,
     Damaged,
     Detached,
+    Discarded,
     Drawn,
     Event,
     Lost,
@@ -28,6 +29,7 @@ from ambermq.engine.events import (
     ProducerDetached,
     Published,
     Purged,
+    QueueConfigured,
     QueueDeclared,
     QueueDeleted,
     QueueUpdated,
@@ -129,7 +131,7 @@ def _queue_declared(state: State, event: QueueDeclared) -> State:
     )
 
 
-def _queue_updated(state: State, event: QueueUpdated) -> State:
+def _queue_updated(state: State, event: QueueUpdated | QueueConfigured) -> State:
     queue = state.queues.get(event.queue)
     return state if queue is None else state.with_queue(replace(queue, settings=event.settings), event.time_us)
 
@@ -298,6 +300,11 @@ def _damaged(state: State, event: Damaged) -> State:
     return state if queue is None else state.with_queue(queue.remove_damaged(event.words), event.time_us)
 
 
+def _discarded(state: State, event: Discarded) -> State:
+    queue = state.queues.get(event.queue)
+    return state if queue is None else state.with_queue(queue.discard(event.words), event.time_us)
+
+
 def _subscribed(state: State, event: Subscribed) -> State:
     if event.queue not in state.queues:
         return state
@@ -334,6 +341,7 @@ APPLY: Final[Mapping[type, Callable[[State, Any], State]]] = {
     Started: _started,
     QueueDeclared: _queue_declared,
     QueueUpdated: _queue_updated,
+    QueueConfigured: _queue_updated,
     QueueDeleted: _queue_deleted,
     MuxerDeclared: _muxer_declared,
     MuxerUpdated: _muxer_updated,
@@ -350,6 +358,7 @@ APPLY: Final[Mapping[type, Callable[[State, Any], State]]] = {
     Settled: settled,
     Purged: _purged,
     Damaged: _damaged,
+    Discarded: _discarded,
     Lost: _nothing,
     Reset: _reset,
     Compacted: _nothing,

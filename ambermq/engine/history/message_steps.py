@@ -12,6 +12,7 @@ from ambermq.engine.events import (
     Acquired,
     ConsumerDetached,
     Damaged,
+    Discarded,
     Event,
     Published,
     Purged,
@@ -41,6 +42,8 @@ class StepKind(StrEnum):
     DELETED = "deleted"
     """Its queue was deleted, or the virtual host was reset."""
     DAMAGED = "damaged"
+    DISCARDED = "discarded"
+    """The broker discarded it by itself."""
 
 
 class MessagePlaceState(StrEnum):
@@ -133,6 +136,8 @@ class Track:
             case Damaged():
                 if _index(event.words, self._word) is not None:
                     self._end(event.queue, event, StepKind.DAMAGED)
+            case Discarded():
+                self._discarded(event)
             case Purged():
                 self._purged(event)
             case QueueDeleted():
@@ -165,6 +170,12 @@ class Track:
         state = MessagePlaceState.AVAILABLE if is_back else MessagePlaceState.ARCHIVED
         after = replace(place, state=state, consumer=0, count=place.count + outcome.delivery_failed)
         self._step(after, event, _OF_OUTCOME[outcome.kind], event.consumer, outcome)
+
+    def _discarded(self, event: Discarded) -> None:
+        place = self.places.get(event.queue)
+        is_available = place is not None and place.state is MessagePlaceState.AVAILABLE
+        if is_available and _index(event.words, self._word) is not None:
+            self._end(event.queue, event, StepKind.DISCARDED)
 
     def _purged(self, event: Purged) -> None:
         place = self.places.get(event.queue)

@@ -6,14 +6,14 @@ Rule 2. Messages are compared as ordered runs, so millions of them cost time but
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from heapq import merge
 from typing import Any, Final
 
 from ambermq.engine.history.updatable_settings import differing, values_of
 from ambermq.engine.model.condition_text import argument_text
 from ambermq.engine.model.entry_word import entry_of
-from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.queue import Counters, Queue
 from ambermq.engine.model.state import State
 
 __all__ = ["Change", "Entries", "changes_between"]
@@ -129,7 +129,7 @@ def _counters(queue: Queue | None) -> dict[str, int]:
         return {}
     counters = queue.counters
     values = {name: getattr(queue, name) for name in _QUEUE_COUNTERS}
-    values |= {one.name: getattr(counters, one.name) for one in fields(counters) if one.name not in values}
+    values |= {name: getattr(counters, name) for name in Counters.__struct_fields__ if name not in values}
     return values | {"acquired": queue.acquired_count, "bytes": queue.size}
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from ambermq.engine.model.muxer import Muxer
 from ambermq.engine.model.queue import Queue
+from ambermq.engine.settings.setting_table import values_of_settings
 
 __all__ = ["differing", "values_of", "values_text"]
 
@@ -12,7 +13,7 @@ __all__ = ["differing", "values_of", "values_text"]
 def values_of(one: Queue | Muxer) -> dict[str, Any]:
     """Return the values that an update can change, by name."""
     if isinstance(one, Queue):
-        return {"messages_max": one.settings.messages_max}
+        return values_of_settings(one.settings)
     return {"probability": one.options.probability, "seed": one.options.seed}
 
 

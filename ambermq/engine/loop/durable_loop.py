@@ -27,6 +27,7 @@ from ambermq.engine.commands import (
     Command,
     CompactionCommand,
     DetachConsumer,
+    DiscardExhausted,
     Publish,
     Settle,
     SnapshotCommand,
@@ -54,7 +55,7 @@ from ambermq.engine.loop.logged_state import LoggedState
 from ambermq.engine.loop.schedule import Schedule
 from ambermq.engine.loop.tick_work import HIDDEN_WORK, hidden_work
 from ambermq.engine.model.entry import Entry
-from ambermq.engine.model.entry_word import pack_words
+from ambermq.engine.model.entry_word import WORD_BYTES, pack_words
 from ambermq.engine.model.state import State
 from ambermq.engine.records.writer import WRITE
 from ambermq.engine.routing.router import FieldsOf, Router, no_fields
@@ -403,9 +404,29 @@ class DurableLoop(LoggedState):
             if answers and (not is_publish or type(answers[-1]) is Unfinished):
                 changes_left -= self._update_demand(command, answers, commands)
             effects += answers
+            if self._exhausted:
+                effects += self._discard_exhausted(now_us, commands)
         self.change_count += config.tick_changes_max - changes_left
         if commands:
             self._command_queue.give_back(commands)
+        return effects
+
+    def _discard_exhausted(self, now_us: int, commands: deque[Command | WideFanout]) -> list[Effect]:
+        """Discard the returned messages that were delivered too often, before they are offered again."""
+        effects: list[Effect] = []
+        length = WORD_BYTES * self.config.dispatch_messages_max
+        exhausted, self._exhausted = self._exhausted, []
+        for queue, words in exhausted:
+            for start in range(0, len(words), length):
+                command = DiscardExhausted(queue, words[start : start + length])
+                moment = DecisionContext(
+                    now_us, self.log.draft.next_offset, 0, self.config, self.router, self.log.config.batch_bytes_max
+                )
+                events, answers = DECIDE[DiscardExhausted](self.state, command, moment)
+                self._log_and_apply(events)
+                if answers:
+                    self._update_demand(command, answers, commands)
+                effects += answers
         return effects
 
     def _fan_out(self, fanout: WideFanout, changes_left: int, commands: deque[Command | WideFanout]) -> bool:

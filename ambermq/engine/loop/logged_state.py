@@ -7,12 +7,13 @@ Rule 2. What an event changes beside the state follows at once: queues to dispat
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.release_parts import CHANGES_PER_RETURN
 from ambermq.engine.dispatch.demand import RETURN_OUTCOMES, Demand
-from ambermq.engine.events import Event, Published, Reset, Settled
+from ambermq.engine.events import ConsumerDetached, Discarded, Event, Published, QueueConfigured, Reset, Settled
 from ambermq.engine.fold.apply import APPLY
 from ambermq.engine.loop.discarded_state import DiscardedState
 from ambermq.engine.loop.pending_effects import PendingEffects
 from ambermq.engine.loop.tick_work import LEAVES_PER_CHANGE
-from ambermq.engine.model.entry_word import WORD_BYTES
+from ambermq.engine.model.entry import PLAIN
+from ambermq.engine.model.entry_word import WORD_BYTES, pack_words, unpack_words
 from ambermq.engine.model.state import State
 from ambermq.engine.records.writer import WRITE
 from ambermq.engine.routing.router import WIRING, Router
@@ -33,8 +34,27 @@ class LoggedState:
         self.demand = Demand()
         self._pending = PendingEffects(self.demand)
         self._discarded = DiscardedState()
+        self._exhausted: list[tuple[int, bytes]] = []
+        """Waiting messages whose deliveries have failed too often: queue and packed words."""
         self.is_late = False
         """Whether `completed` has more to do now: effects that may leave, or a discarded state to free."""
+
+    def _note_detached(self, before: State, consumer: int) -> None:
+        """Note what a consumer has returned that was delivered too often; `before` is the state before its end."""
+        known = before.consumers.get(consumer)
+        queue = None if known is None else before.queues.get(known.queue)
+        if queue is not None and queue.settings.delivery_count_max:
+            self._note_exhausted(queue.id, queue.held_by(consumer).to_bytes())
+
+    def _note_exhausted(self, queue_id: int, words: bytes) -> None:
+        """Note those of returned words whose deliveries have failed as often as their queue allows."""
+        queue = self.state.queues.get(queue_id)
+        if queue is None or not (count_max := queue.settings.delivery_count_max):
+            return
+        entries = queue.entries
+        exhausted = [word for word in unpack_words(words) if entries.get(word >> 16, PLAIN).count >= count_max]
+        if exhausted:
+            self._exhausted.append((queue_id, pack_words(exhausted)))
 
     def _log_and_apply(
         self, events: list[Event], *, ends_each: bool = False, after: State | None = None
@@ -69,8 +89,17 @@ class LoggedState:
                 if event.outcome.kind in RETURN_OUTCOMES:
                     changes += count * CHANGES_PER_RETURN
                     self.demand.touch(event.queue)
+                    if event.outcome.delivery_failed:
+                        self._note_exhausted(event.queue, event.words)
                 else:
                     changes += count // LEAVES_PER_CHANGE
+            elif type(event) is ConsumerDetached:
+                self._note_detached(before, event.consumer)
+            elif type(event) is Discarded:
+                changes += len(event.words) // WORD_BYTES // LEAVES_PER_CHANGE
+            elif type(event) is QueueConfigured:
+                # It may have been paused.
+                self.demand.touch(event.queue)
             elif isinstance(event, WIRING):
                 if type(event) is Reset:
                     self._discarded.add(before)

@@ -7,10 +7,9 @@ Rule 3. `entries` holds columns for the few entries that have any. The columns e
 Rule 4. A transition ignores words that the queue does not hold.
 """
 
-from dataclasses import dataclass, fields
-from typing import Final, final
+from typing import final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ambermq.engine.model.entry import PLAIN, Entry
@@ -18,49 +17,37 @@ from ambermq.engine.model.entry_word import WORD_BYTES, entry_of, size_of, total
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
 from ambermq.engine.model.redelivery_order import merge_returned
+from ambermq.engine.settings.queue_settings import Settings
 from ambermq.snapshot.persistent_map import PersistentMap
 from ambermq.snapshot.persistent_queue import EMPTY_QUEUE, PersistentQueue
 
-__all__ = ["COUNT_MAX", "Counters", "Queue", "Settings", "new_queue"]
+__all__ = ["Counters", "Queue", "new_queue"]
 
 # These limits are part of the fold. An old log must give the same state, so they never change.
 EXCLUSIONS_MAX = 64
 ANNOTATIONS_BYTES_MAX = 65_536
-COUNT_MAX: Final = (1 << 63) - 1
-"""The highest count of messages or other things: the maximum of a long in AMQP and in the log."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """The settings of a queue. A later field is added with a default, so old records stay readable."""
-
-    template: str = "normal"
-    """The name of the template that the queue was created from."""
-    messages_max: int = 0
-    """The maximum length in messages; 0: the limit `queue_messages_max` of the engine."""
 
 
 @final
-@dataclass(slots=True)
-class Counters:
-    """Counts of messages since the queue was declared."""
+class Counters(Struct, frozen=True, omit_defaults=True):
+    """Counts of messages since the queue was declared. Snapshots have all counts of the first release."""
 
-    published: int = 0
-    acquired: int = 0
-    accepted: int = 0
-    rejected: int = 0
-    released: int = 0
+    published: int = field(default_factory=int)
+    acquired: int = field(default_factory=int)
+    accepted: int = field(default_factory=int)
+    rejected: int = field(default_factory=int)
+    released: int = field(default_factory=int)
     """Released, and modified without delivery-failed."""
-    failed: int = 0
+    failed: int = field(default_factory=int)
     """Modified with delivery-failed, and given back because their consumer ended."""
-    purged: int = 0
-    damaged: int = 0
+    purged: int = field(default_factory=int)
+    damaged: int = field(default_factory=int)
+    discarded: int = 0
+    """Discarded by the broker itself."""
 
     def plus(self, name: str, count: int) -> "Counters":
         """Return these counters with `count` added to one of them."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        values[name] += count
-        return Counters(**values)
+        return replace(self, **{name: getattr(self, name) + count})
 
 
 @final
@@ -85,6 +72,8 @@ class Queue(Struct, frozen=True):
     """Bytes of the messages available and acquired."""
     acquired_count: int
     """Messages acquired."""
+    acquired_size: int
+    """Bytes of the messages acquired."""
     published: int
     """Messages published since the queue was declared."""
     delivered: int
@@ -100,6 +89,11 @@ class Queue(Struct, frozen=True):
     def available(self) -> int:
         """Messages available."""
         return self.ready.count + self.returned.count
+
+    @property
+    def available_size(self) -> int:
+        """Bytes of the messages available."""
+        return self.size - self.acquired_size
 
     @property
     def depth(self) -> int:
@@ -143,6 +137,7 @@ class Queue(Struct, frozen=True):
             returned=returned,
             acquired=acquired,
             acquired_count=self.acquired_count + count,
+            acquired_size=self.acquired_size + total_size(taken),
             delivered=self.delivered + count,
         )
 
@@ -175,26 +170,30 @@ class Queue(Struct, frozen=True):
     def _accepted(self, taken: bytes, acquired: "PersistentMap[int, PersistentQueue]") -> "Queue":
         count = len(taken) // WORD_BYTES
         entries, exclusions = self._without(taken) if self.entries else (self.entries, self.exclusions)
+        size = total_size(taken)
         return replace(
             self,
             acquired=acquired,
             entries=entries,
             exclusions=exclusions,
-            size=self.size - total_size(taken),
+            size=self.size - size,
             acquired_count=self.acquired_count - count,
+            acquired_size=self.acquired_size - size,
             accepted=self.accepted + count,
         )
 
     def _archived(self, taken: bytes, acquired: "PersistentMap[int, PersistentQueue]", counter: str) -> "Queue":
         count = len(taken) // WORD_BYTES
         entries, exclusions = self._without(taken)
+        size = total_size(taken)
         return replace(
             self,
             acquired=acquired,
             acquired_count=self.acquired_count - count,
+            acquired_size=self.acquired_size - size,
             entries=entries,
             exclusions=exclusions,
-            size=self.size - total_size(taken),
+            size=self.size - size,
             counters=self.counters.plus(counter, count),
         )
 
@@ -210,6 +209,7 @@ class Queue(Struct, frozen=True):
             returned=merge_returned(self.returned, taken),
             acquired=acquired,
             acquired_count=self.acquired_count - count,
+            acquired_size=self.acquired_size - total_size(taken),
             entries=entries,
             exclusions=exclusions,
             counters=self.counters.plus("failed" if outcome.delivery_failed else "released", count),
@@ -283,6 +283,24 @@ class Queue(Struct, frozen=True):
             counters=self.counters.plus("purged", self.available),
         )
 
+    def discard(self, words: bytes) -> "Queue":
+        """Return the queue without those of packed `words` that are available."""
+        from_ready, ready = self.ready.remove_ordered(words)
+        from_returned, returned = self.returned.remove_ordered(words)
+        removed = from_returned + from_ready
+        if not removed:
+            return self
+        entries, exclusions = self._without(removed) if self.entries else (self.entries, self.exclusions)
+        return replace(
+            self,
+            ready=ready,
+            returned=returned,
+            entries=entries,
+            exclusions=exclusions,
+            size=self.size - total_size(removed),
+            counters=self.counters.plus("discarded", len(removed) // WORD_BYTES),
+        )
+
     def remove_damaged(self, words: bytes) -> "Queue":
         """Return the queue without those of packed `words` that it holds, available or acquired: damaged messages."""
         from_held, acquired = self._without_held(words)
@@ -293,7 +311,8 @@ class Queue(Struct, frozen=True):
             return self
         # `_archived` subtracts all of them from the acquired ones, so the available ones are added first.
         count = self.acquired_count + len(from_available) // WORD_BYTES
-        without = replace(self, ready=ready, returned=returned, acquired_count=count)
+        size = self.acquired_size + total_size(from_available)
+        without = replace(self, ready=ready, returned=returned, acquired_count=count, acquired_size=size)
         return Queue._archived(without, from_held + from_available, acquired, "damaged")
 
     def _without_held(self, words: bytes) -> "tuple[bytes, PersistentMap[int, PersistentQueue]]":
@@ -334,6 +353,7 @@ def new_queue(queue_id: int, name: str, settings: Settings, lifetime: Lifetime =
         EMPTY_QUEUE,
         PersistentMap(),
         PersistentMap(),
+        0,
         0,
         0,
         0,

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Final, final
 
 from ambermq.engine.model.attachment import Argument
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.patterns.pattern import WORDS_MAX
 from ambermq.engine.patterns.words import Words
+from ambermq.engine.settings.queue_settings import Settings
 
 __all__ = ["NORMAL", "PREDEFINED", "SUBSCRIPTION", "TEMPORARY", "QueueTemplate", "QueueTemplates", "TemplateAttachment"]
 

@@ -33,13 +33,14 @@ import msgspec
 from ambermq.engine.errors import EngineError
 from ambermq.engine.model.attachment import Attachment, Condition
 from ambermq.engine.model.entry import Entry
-from ambermq.engine.model.entry_word import WORD_BYTES
+from ambermq.engine.model.entry_word import WORD_BYTES, total_size
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.muxer import Muxer, MuxerKind, Options
-from ambermq.engine.model.queue import Counters, Queue, Settings
+from ambermq.engine.model.queue import Counters, Queue
 from ambermq.engine.model.state import EMPTY_STATE, Consumer, Links, Producer, State
 from ambermq.engine.model.subscription import Subscription
 from ambermq.engine.model.vhost_mode import VhostMode
+from ambermq.engine.settings.queue_settings import Settings
 from ambermq.snapshot.block_file import Block, BlockKind
 from ambermq.snapshot.persistent_map import PersistentMap
 from ambermq.snapshot.persistent_queue import EMPTY_QUEUE, PersistentQueue
@@ -396,6 +397,7 @@ class _Parts:
             row.exclusions,
             row.size,
             row.acquired_count,
+            sum(total_size(run) for words in acquired.values() for run in words.chunks()),
             row.published,
             row.delivered,
             row.accepted,

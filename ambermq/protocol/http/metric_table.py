@@ -125,6 +125,7 @@ QUEUE_METRICS: Final = (
     _counter("queue_released_messages", "Deliveries returned, not as failed."),
     _counter("queue_failed_messages", "Deliveries returned as failed."),
     _counter("queue_purged_messages", "Messages purged."),
+    _counter("queue_discarded_messages", "Messages that the broker discarded by itself."),
     _counter("queue_damaged_messages", "Messages lost by damage of the log."),
     _gauge("queue_oldest_age_seconds", "Age of the oldest message that waits on the queue."),
 )

@@ -37,6 +37,7 @@ def values_of(queue: Queue) -> tuple[int, ...]:
         counters.released,
         counters.failed,
         counters.purged,
+        counters.discarded,
         counters.damaged,
     )
 

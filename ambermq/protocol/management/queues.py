@@ -8,21 +8,22 @@ Rule 3. UPDATE keeps each setting that it leaves out. Counts are read-only.
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from ambermq.engine.address import queue_name
 from ambermq.engine.commands import Command, DeclareQueue, DeleteQueue, Inspect, PurgeQueue, UpdateQueue
-from ambermq.engine.errors import Refused
-from ambermq.engine.model.queue import Queue, Settings
+from ambermq.engine.errors import EngineError, Refused
+from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.queue_template import QueueTemplates
 from ambermq.engine.model.state import State
+from ambermq.engine.settings.queue_settings import Settings
+from ambermq.engine.settings.setting_table import SETTINGS, changed_settings, values_of_settings
 from ambermq.protocol.management.paging import Window, page_of, query_window
 from ambermq.protocol.management.request_fields import (
     flag_field,
+    is_number,
     name_property,
-    number_field,
     refuse_read_only,
     refuse_unknown,
 )
@@ -48,7 +49,8 @@ QUEUE_ATTRIBUTES: Final = (
     "failed",
     "purged",
     "damaged",
-    "messages_max",
+    "discarded",
+    *SETTINGS,
     "template",
     "oldest_age_us",
 )
@@ -75,7 +77,8 @@ def queue_attributes(queue: Queue, consumers: int, oldest_age_us: int | None = N
         counters.failed,
         counters.purged,
         counters.damaged,
-        queue.settings.messages_max,
+        counters.discarded,
+        *values_of_settings(queue.settings).values(),
         queue.settings.template,
         oldest_age_us,
     )
@@ -83,7 +86,7 @@ def queue_attributes(queue: Queue, consumers: int, oldest_age_us: int | None = N
 
 
 def _create(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
-    refuse_unknown(body, _NOUN, "messages_max", "template")
+    refuse_unknown(body, _NOUN, *SETTINGS, "template")
     name = name_property(properties, _NOUN)
     config = request.peer.gateway.engine.config
     settings = _settings(queue_name(name, name_bytes_max=sys.maxsize), body, config.templates)
@@ -96,7 +99,16 @@ def _settings(name: str, body: Mapping[str, Any], templates: QueueTemplates) -> 
     template_name = _template_name(body)
     template = templates.for_queue(name) if template_name is None else templates.named(template_name)
     settings = Settings(str(template_name)) if template is None else template.settings
-    return replace(settings, messages_max=number_field(body, "messages_max", settings.messages_max))
+    try:
+        return changed_settings(settings, _changes(body))
+    except EngineError as error:
+        raise Refused("amqp:invalid-field", str(error)) from error
+
+
+def _changes(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings in a body. Whole numbers of AMQP have types of their own."""
+    values = {name: body[name] for name in SETTINGS if name in body}
+    return {name: int(one) if is_number(one) else one for name, one in values.items()}
 
 
 def _template_name(body: Mapping[str, Any]) -> str | None:
@@ -107,12 +119,11 @@ def _template_name(body: Mapping[str, Any]) -> str | None:
 
 
 def _update(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
-    refuse_read_only(body, _NOUN, "messages_max", "template")
+    refuse_read_only(body, _NOUN, *SETTINGS, "template")
     name = name_property(properties, _NOUN)
     template = _template_name(body)
-    messages_max = None if body.get("messages_max") is None else number_field(body, "messages_max", 0)
     read = partial(_queue_of, queue_name(name, name_bytes_max=sys.maxsize))
-    return UpdateQueue(request, name, read, messages_max, template)
+    return UpdateQueue(request, name, read, _changes(body), template)
 
 
 def _read(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:

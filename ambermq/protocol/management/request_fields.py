@@ -13,6 +13,7 @@ from ambermq.protocol.amqp10.types.values import Timestamp
 __all__ = [
     "NO_NUMBERS",
     "flag_field",
+    "is_number",
     "name_property",
     "number_field",
     "refuse_read_only",
@@ -32,10 +33,15 @@ def name_property(properties: Mapping[str, Any], noun: str) -> str:
     return str(name)
 
 
+def is_number(value: object) -> bool:
+    """Return whether a value is a whole number of AMQP."""
+    return isinstance(value, int) and not isinstance(value, NO_NUMBERS)
+
+
 def number_field(values: Mapping[str, Any], key: str, default: int) -> int:
     """Return a whole number of at least 0; `default` if the field is missing. Raises Refused for another value."""
     value = values.get(key, default)
-    if not isinstance(value, int) or isinstance(value, NO_NUMBERS) or not 0 <= value <= sys.maxsize:
+    if not is_number(value) or not 0 <= value <= sys.maxsize:
         raise Refused("amqp:invalid-field", f"{key!r} must be a number from 0 to {sys.maxsize}, found {value!r:.80}")
     return int(value)
 

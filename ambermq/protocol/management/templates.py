@@ -4,7 +4,6 @@ Rule: templates are configuration. Requests read them; only the configuration fi
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from functools import partial
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from ambermq.engine.commands import Command, Inspect
 from ambermq.engine.decide.attachment_arguments import ARGUMENT_NAMES
 from ambermq.engine.model.queue_template import QueueTemplate, QueueTemplates, TemplateAttachment
 from ambermq.engine.model.state import State
+from ambermq.engine.settings.setting_table import SETTINGS, values_of_settings
 from ambermq.protocol.management.attachments import argument_value
 from ambermq.protocol.management.paging import page_of, query_window
 from ambermq.protocol.management.request_fields import name_property
@@ -19,15 +19,19 @@ from ambermq.protocol.management.request_fields import name_property
 __all__ = ["TEMPLATE_ATTRIBUTES", "TEMPLATE_OPERATIONS", "TEMPLATE_TYPE"]
 
 TEMPLATE_TYPE: Final = "org.ambermq.template"
-TEMPLATE_ATTRIBUTES: Final = ("name", "pattern", "messages_max", "attach")
+TEMPLATE_ATTRIBUTES: Final = ("name", "pattern", *SETTINGS, "attach")
 _NOUN: Final = "template"
 
 
 def _attributes(template: QueueTemplate) -> dict[str, Any]:
     """Return the attributes of a template."""
-    settings = asdict(template.settings)
     attach = [_attachment(one) for one in template.attach]
-    return {"name": template.name, "pattern": template.pattern, **settings, "attach": attach}
+    return {
+        "name": template.name,
+        "pattern": template.pattern,
+        **values_of_settings(template.settings),
+        "attach": attach,
+    }
 
 
 def _attachment(attachment: TemplateAttachment) -> dict[str, Any]:

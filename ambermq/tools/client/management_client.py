@@ -8,6 +8,7 @@ import itertools
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from ambermq.protocol.amqp10.errors import LocalError
@@ -44,6 +45,7 @@ _IN_FLIGHT_MAX: Final = 32
 
 ROWS_MAX: Final = 1_000_000
 """The rows of one listing: a broker that lists without end fills no memory."""
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class Request(NamedTuple):
@@ -211,19 +213,19 @@ class QueueManagement(Management):
     """Requests about queues."""
 
     def declare(
-        self, name: str, *, messages_max: int | None = None, template: str | None = None
+        self, name: str, settings: Mapping[str, Any] = _NOTHING, *, template: str | None = None
     ) -> tuple[bool, dict[str, Any]]:
         """Create a queue; return whether it is new, and its attributes.
 
-        `messages_max` None: the template's, 0: the broker's limit. `template` None: the one that matches the name.
+        `settings` are values by name; the template gives the others. `template` None: the one that matches the name.
         """
-        request = queue_declaration(name, messages_max=messages_max, template=template)
+        request = queue_declaration(name, settings, template=template)
         status, body = self.request(*request[:4])
         return status == 201, body
 
-    def update(self, name: str, *, messages_max: int) -> dict[str, Any]:
-        """Change the maximum length of a queue, 0: the broker's limit; return its attributes and `updated`."""
-        return self.request(*queue_update(name, messages_max=messages_max)[:4])[1]
+    def update(self, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Change settings of a queue, by name; return its attributes and `updated`."""
+        return self.request(*queue_update(name, settings)[:4])[1]
 
     def read(self, name: str) -> dict[str, Any]:
         """Return a queue's attributes."""
@@ -242,17 +244,22 @@ class QueueManagement(Management):
         return self.rows(_QUEUE_TYPE)
 
 
-def queue_declaration(name: str, *, messages_max: int | None = None, template: str | None = None) -> Request:
-    """Return the request that creates a queue; None as in `QueueManagement.declare`."""
-    attributes: dict[str, Any] = {} if messages_max is None else {"messages_max": ULong(messages_max)}
+def queue_declaration(name: str, settings: Mapping[str, Any] = _NOTHING, *, template: str | None = None) -> Request:
+    """Return the request that creates a queue, as in `QueueManagement.declare`."""
+    attributes = _attributes(settings)
     if template is not None:
         attributes["template"] = template
     return Request("CREATE", _QUEUE_TYPE, {"name": name}, attributes)
 
 
-def queue_update(name: str, *, messages_max: int) -> Request:
-    """Return the request that changes the maximum length of a queue."""
-    return Request("UPDATE", _QUEUE_TYPE, {"name": name}, {"messages_max": ULong(messages_max)})
+def queue_update(name: str, settings: Mapping[str, Any]) -> Request:
+    """Return the request that changes settings of a queue, by name."""
+    return Request("UPDATE", _QUEUE_TYPE, {"name": name}, _attributes(settings))
+
+
+def _attributes(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of settings as AMQP has them: whole numbers are unsigned."""
+    return {name: ULong(value) if type(value) is int else value for name, value in settings.items()}
 
 
 def queue_deletion(name: str, *, if_unused: bool = False, if_empty: bool = False) -> Request:

@@ -11,8 +11,8 @@ from dataclasses import Field, dataclass, fields, is_dataclass
 from functools import cache
 from typing import Any, Final, final
 
-from ambermq.engine.model.queue import COUNT_MAX
 from ambermq.engine.model.queue_template import QueueTemplates
+from ambermq.engine.settings.queue_settings import COUNT_MAX
 from ambermq.protocol.amqp10.limits import range_of
 from ambermq.tools.config.live_keys import is_live
 from ambermq.tools.config.settings import Settings

@@ -10,22 +10,21 @@ Rule: a queue gets the first template whose pattern matches its name; the predef
 """
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any, Final
 
 from ambermq.engine.errors import EngineError
-from ambermq.engine.model.queue import COUNT_MAX, Settings
 from ambermq.engine.model.queue_template import PREDEFINED, QueueTemplate, QueueTemplates, TemplateAttachment
 from ambermq.engine.patterns.pattern import check_pattern
 from ambermq.engine.selectors.fields import fault_of
+from ambermq.engine.settings.queue_settings import Settings
+from ambermq.engine.settings.setting_table import SETTINGS
 from ambermq.tools.config.attachment_options import ARGUMENT_KEYS, options_in
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
 __all__ = ["TEMPLATE_KEYS", "read_templates"]
 
-_PROPERTIES: Final = {one.name: one for one in fields(Settings) if one.name != "template"}
-TEMPLATE_KEYS: Final = ("name", "pattern", *_PROPERTIES, "attach")
+TEMPLATE_KEYS: Final = ("name", "pattern", *SETTINGS, "attach")
 
 
 def read_templates(tables: Any, path: str, mistakes: list[ToolError]) -> QueueTemplates:
@@ -68,7 +67,7 @@ def _read(table: Any, where: str, mistakes: list[ToolError]) -> QueueTemplate:
     except EngineError as error:
         raise _wrong(where, "pattern", "a pattern", str(error)) from error
     properties: dict[str, Any] = {}
-    for key in _PROPERTIES:
+    for key in SETTINGS:
         try:
             properties |= {key: _property(table, key, where)} if key in table else {}
         except ToolError as mistake:
@@ -78,13 +77,10 @@ def _read(table: Any, where: str, mistakes: list[ToolError]) -> QueueTemplate:
 
 
 def _property(table: Mapping[str, Any], key: str, where: str) -> Any:
-    value, default = table[key], _PROPERTIES[key].default
-    whole = f"a whole number from 0 to {COUNT_MAX}"
-    expected = {bool: "true or false", str: "text in quotes"}.get(type(default), whole)
-    is_number = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= COUNT_MAX
-    if not (isinstance(value, type(default)) if isinstance(default, bool | str) else is_number):
-        raise _wrong(where, key, expected, repr(value))
-    return value
+    try:
+        return SETTINGS[key].value_of(table[key])
+    except EngineError as error:
+        raise _wrong(where, key, SETTINGS[key].expected, repr(table[key])) from error
 
 
 def _attach(tables: Any, where: str) -> tuple[TemplateAttachment, ...]:

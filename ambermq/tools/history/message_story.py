@@ -6,7 +6,7 @@ Rule: a row is one step on one queue, with its time and the time since the row b
 from collections.abc import Callable
 from typing import Any, Final
 
-from ambermq.engine.events import Started
+from ambermq.engine.events import Discarded, Started
 from ambermq.engine.history.id_origins import Link
 from ambermq.engine.history.message_route import Passage
 from ambermq.engine.history.message_steps import MessagePlace, MessagePlaceState, Step, StepKind
@@ -159,6 +159,11 @@ def _rest_of(outcome: Outcome | None) -> str:
     return f": {', '.join(parts)}" if parts else ""
 
 
+def _discarded(_story: MessageStory, step: Step) -> str:
+    assert isinstance(step.event, Discarded), "only that event makes such a step"
+    return f"by the broker: {step.event.reason.text}"
+
+
 _WORDS: Final[dict[StepKind, Callable[[MessageStory, Step], str]]] = {
     StepKind.ACQUIRED: _acquired,
     StepKind.ACCEPTED: _settled,
@@ -168,6 +173,7 @@ _WORDS: Final[dict[StepKind, Callable[[MessageStory, Step], str]]] = {
     StepKind.RETURNED: _returned,
     StepKind.PURGED: lambda _story, _step: "with all available messages",
     StepKind.DELETED: lambda _story, _step: "with the queue",
+    StepKind.DISCARDED: _discarded,
     StepKind.DAMAGED: lambda _story, _step: "its bytes are damaged: set aside",
 }
 

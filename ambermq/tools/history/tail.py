@@ -12,7 +12,7 @@ from typing import Final
 
 import click
 
-from ambermq.engine.events import Acquired, Damaged, Event, Published, Settled
+from ambermq.engine.events import Acquired, Damaged, Discarded, Event, Published, Settled
 from ambermq.engine.history.message_story import find_message, open_search
 from ambermq.engine.history.past import Past, open_past
 from ambermq.engine.model.entry_word import entry_of, unpack_words
@@ -65,7 +65,7 @@ def _entries_of(event: Event) -> Iterable[int]:
     match event:
         case Published():
             return range(event.offset, next_after(event))
-        case Acquired() | Settled() | Damaged():
+        case Acquired() | Settled() | Damaged() | Discarded():
             return [entry_of(word) for word in unpack_words(event.words)]
     return ()
 

@@ -159,9 +159,9 @@ def _request(change: Change) -> Request:
     match change.entry:
         case MuxerEntry(name, kind, options):
             return muxer_declaration(name, kind, options) if is_added else muxer_deletion(name, if_unused=True)
-        case QueueEntry(name, template, messages_max):
+        case QueueEntry(name, template, settings):
             if is_added:
-                return queue_declaration(name, messages_max=messages_max, template=template)
+                return queue_declaration(name, settings, template=template)
             return queue_deletion(name, if_unused=True, if_empty=True)
         case AttachmentEntry(muxer, member, attachment_options):
             return (
@@ -176,7 +176,7 @@ def _update(change: Change) -> Request:
     if isinstance(change.entry, MuxerEntry):
         return muxer_update(change.entry.name, **wanted)
     assert isinstance(change.entry, QueueEntry), "no attachment is updated"
-    return queue_update(change.entry.name, **wanted)
+    return queue_update(change.entry.name, wanted)
 
 
 def _print_plan(changes: tuple[Change, ...], output: str) -> None:

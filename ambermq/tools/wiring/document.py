@@ -1,7 +1,7 @@
 """Wiring as a document, in TOML or JSON by the file's suffix. Pure: text in, entries out, and back.
 
     [[muxers]]         name, class, and the options of the class: separator, probability, seed
-    [[queues]]         name (an address), template, messages_max; without them those of the matching template
+    [[queues]]         name (an address), template, messages_max and each other setting; missing: those of the template
     [[attachments]]    muxer, member (a queue's address or muxer:NAME), and destination, pattern, property or selector
 
 Rule 1. The document leaves out what each broker has: the muxers QUEUE and TOPIC, and the attachment of each queue to
@@ -15,6 +15,7 @@ import json
 import sys
 import tomllib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
 
 import tomli_w
@@ -22,6 +23,7 @@ import tomli_w
 from ambermq.engine.address import MUXER_MEMBER, member_address, queue_name
 from ambermq.engine.errors import EngineError, Refused
 from ambermq.engine.model.muxer import QUEUE_MUXER, TOPIC_MUXER, MuxerKind, Options
+from ambermq.engine.settings.setting_table import SETTINGS
 from ambermq.tools.config.attachment_options import (
     ARGUMENT_KEYS,
     AttachmentOptions,
@@ -42,6 +44,7 @@ __all__ = [
     "Wiring",
     "check_suffix",
     "read_wiring",
+    "settings_in",
     "wiring_of",
     "write_wiring",
 ]
@@ -51,7 +54,7 @@ _PREDECLARED: Final = (QUEUE_MUXER, TOPIC_MUXER)
 _KINDS: Final = {kind.text: kind for kind in MuxerKind}
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "muxers": ("name", "class", "separator", "probability", "seed"),
-    "queues": ("name", "template", "messages_max"),
+    "queues": ("name", "template", *SETTINGS),
     "attachments": ("muxer", "member", *ARGUMENT_KEYS),
 }
 
@@ -73,8 +76,8 @@ class QueueEntry(NamedTuple):
     """The address of the queue."""
     template: str | None = None
     """None: the template that matches the name."""
-    messages_max: int | None = None
-    """None: that of the template."""
+    settings: Mapping[str, Any] = MappingProxyType({})
+    """Values by the names of settings; a missing one is that of the template."""
 
 
 class AttachmentEntry(NamedTuple):
@@ -104,9 +107,16 @@ def wiring_of(rows: WiringRows) -> Wiring:
     attachments = (AttachmentEntry(row["muxer"], row["member"], options_of(row)) for row in named)
     return Wiring(
         tuple(MuxerEntry(row["name"], _KINDS[row["class"]], _options(row)) for row in muxers),
-        tuple(QueueEntry(member_address(row["name"]), row["template"], row["messages_max"]) for row in queues),
+        tuple(QueueEntry(member_address(row["name"]), row["template"], settings_in(row)) for row in queues),
         tuple(entry for entry in attachments if not _is_implied(entry)),
     )
+
+
+def settings_in(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the settings among the attributes of a queue. A broker of an earlier release knows fewer of them."""
+    values = {name: row[name] for name in SETTINGS if row.get(name) is not None}
+    # Numbers of AMQP have types of their own.
+    return {name: int(value) if SETTINGS[name].is_number else value for name, value in values.items()}
 
 
 def _is_generated(name: str) -> bool:
@@ -143,12 +153,17 @@ def write_wiring(wiring: Wiring, *, is_json: bool) -> str:
     """Return the document of entries."""
     arrays: dict[str, Sequence[Mapping[str, Any]]] = {
         "muxers": [{"name": one.name, "class": one.kind.text, **options_given(one.options)} for one in wiring.muxers],
-        "queues": [{key: value for key, value in one._asdict().items() if value is not None} for one in wiring.queues],
+        "queues": [_queue_table(one) for one in wiring.queues],
         "attachments": [
             {"muxer": one.muxer, "member": one.member, **keys_of(one.options)} for one in wiring.attachments
         ],
     }
     return json.dumps(arrays, indent=2, ensure_ascii=False) + "\n" if is_json else _toml_text(arrays)
+
+
+def _queue_table(entry: QueueEntry) -> Mapping[str, Any]:
+    template = {} if entry.template is None else {"template": entry.template}
+    return {"name": entry.name, **template, **entry.settings}
 
 
 def _toml_text(arrays: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
@@ -241,10 +256,14 @@ def _muxer(table: Mapping[str, Any], where: str) -> MuxerEntry:
 
 def _queue(table: Mapping[str, Any], where: str) -> QueueEntry:
     template = _text(table, "template", where) if "template" in table else None
-    messages_max = int(_number(table, "messages_max", where, is_whole=True)) if "messages_max" in table else None
-    if messages_max is not None and messages_max < 0:
-        raise _wrong(where, "messages_max", "a whole number, at least 0", str(messages_max))
-    return QueueEntry(_text(table, "name", where), template, messages_max)
+    settings: dict[str, Any] = {}
+    for key in SETTINGS:
+        if key in table:
+            try:
+                settings[key] = SETTINGS[key].value_of(table[key])
+            except EngineError as error:
+                raise _wrong(where, key, SETTINGS[key].expected, repr(table[key])) from error
+    return QueueEntry(_text(table, "name", where), template, settings)
 
 
 def _attachment(table: Mapping[str, Any], where: str) -> AttachmentEntry:

@@ -17,13 +17,14 @@ from ambermq.engine.effects import Answered, RefusedCommand, Unfinished
 from ambermq.engine.errors import Refused
 from ambermq.engine.events import Attached
 from ambermq.engine.fold.apply import apply
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.queue_template import NORMAL, QueueTemplate, QueueTemplates, TemplateAttachment
 from ambermq.engine.model.state import EMPTY_STATE
 from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.engine.routing.router import WIRING, Router
+from ambermq.engine.settings.queue_settings import Settings
+from ambermq.engine.settings.setting_table import changed_settings
 from ambermq.tools.config.attachment_options import options_of
-from ambermq.tools.wiring.document import AttachmentEntry, Wiring
+from ambermq.tools.wiring.document import AttachmentEntry, Wiring, settings_in
 
 __all__ = ["DryRun", "templates_of"]
 
@@ -64,7 +65,7 @@ class DryRun:
         for muxer in wiring.muxers:
             self._do(DeclareMuxer("", muxer.name, muxer.kind, muxer.options), config)
         for queue in wiring.queues:
-            settings = Settings(queue.template or NORMAL, messages_max=queue.messages_max or 0)
+            settings = changed_settings(Settings(queue.template or NORMAL), queue.settings)
             self._do(DeclareQueue("", queue.name, settings), config)
         for one in wiring.attachments:
             self._load_attachment(one, config)
@@ -113,4 +114,4 @@ def _template(row: Mapping[str, Any]) -> QueueTemplate:
     for one in row["attach"]:
         options = options_of(one)
         attach.append(TemplateAttachment(one["muxer"], options.argument, options.called))
-    return QueueTemplate(Settings(row["name"], messages_max=row["messages_max"]), row["pattern"], tuple(attach))
+    return QueueTemplate(changed_settings(Settings(row["name"]), settings_in(row)), row["pattern"], tuple(attach))

@@ -27,14 +27,16 @@ from ambermq.engine.commands import (
     UpdateMuxer,
     UpdateQueue,
 )
-from ambermq.engine.errors import Refused
+from ambermq.engine.errors import EngineError, Refused
 from ambermq.engine.history.updatable_settings import differing, values_of, values_text
 from ambermq.engine.model.attachment import Argument
 from ambermq.engine.model.muxer import QUEUE_MUXER, Muxer
-from ambermq.engine.model.queue import Queue, Settings
+from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.queue_template import QueueTemplates
 from ambermq.engine.model.state import State
 from ambermq.engine.model.vhost_mode import VhostMode
+from ambermq.engine.settings.queue_settings import Settings
+from ambermq.engine.settings.setting_table import changed_settings, values_of_settings
 from ambermq.tools.config.attachment_options import options_text
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
@@ -194,7 +196,7 @@ class _Planner:
         settings = self._settings(entry)
         name = queue_name(entry.name, name_bytes_max=_NAME_BYTES_MAX)
         read = partial(_values, State.queue_named, name)
-        update = UpdateQueue("", entry.name, read, settings.messages_max, settings.template)
+        update = UpdateQueue("", entry.name, read, values_of_settings(settings), settings.template)
         return self._created_or_updated(entry, DeclareQueue("", entry.name, settings), update)
 
     def _settings(self, entry: QueueEntry) -> Settings:
@@ -206,8 +208,10 @@ class _Planner:
                 known = ", ".join(one.name for one in templates.ordered)
                 raise Refused("amqp:not-found", f"no template {entry.template!r}: there are {known}")
             template = named
-        messages_max = template.settings.messages_max if entry.messages_max is None else entry.messages_max
-        return Settings(template.name, messages_max=messages_max)
+        try:
+            return changed_settings(template.settings, entry.settings)
+        except EngineError as error:
+            raise Refused("amqp:invalid-field", str(error)) from error
 
     def _attachment(self, entry: AttachmentEntry) -> Change | None:
         attachment_options = entry.options

@@ -1,4 +1,4 @@
-"""`ambermq queue`: list, show, browse, declare, update, delete and purge queues, over the broker's `$management` node.
+"""`ambermq queue`: list, show, browse, declare, change, delete and purge queues, over the broker's `$management` node.
 
 With --at the commands read the log, and send no request to a broker.
 """
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from ambermq.engine.model.queue import COUNT_MAX
+from ambermq.engine.settings.setting_table import SETTINGS
 from ambermq.tools.client.broker_option import broker_options, broker_url
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
@@ -19,8 +19,10 @@ from ambermq.tools.client.queue_completion import complete_queue
 from ambermq.tools.past.low_priority import ReadingGroup, lower_priority
 from ambermq.tools.past.moment_option import at_option
 from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.options import confirm, destructive_options
 from ambermq.tools.terminal.output import list_output_option, output_option, print_done, print_rows, print_values
+from ambermq.tools.wiring.setting_options import given_settings, setting_options
 
 __all__ = ["queue"]
 
@@ -38,7 +40,7 @@ _LAZY: Final = {
 
 @click.group(cls=ReadingGroup, lazy=_LAZY, epilog="Example: ambermq queue list --url amqp://127.0.0.1:5672")
 def queue() -> None:
-    """List, show, browse, declare, update, delete and purge queues."""
+    """List, show, browse, declare, change, delete and purge queues."""
 
 
 @queue.command("list", epilog="Example: ambermq queue list --data ./data --at 5 --output json")
@@ -77,42 +79,68 @@ def show(name: str, at: str | None, url: str | None, data: str | None, output: s
 @queue.command("declare", epilog="Example: ambermq queue declare orders --messages-max 1000000 --data ./data")
 @click.argument("name")
 @click.option("--template", metavar="T", help="Queue template. Default: the one whose pattern matches NAME.")
-@click.option(
-    "--messages-max", type=click.IntRange(1, COUNT_MAX), help="Maximum length. Default: that of the template."
-)
+@setting_options
 @broker_options
 @output_option
-def declare(
-    name: str, template: str | None, messages_max: int | None, url: str | None, data: str | None, output: str
-) -> None:
+def declare(name: str, template: str | None, url: str | None, data: str | None, output: str, **settings: Any) -> None:
     """Declare the queue NAME.
+
+    The template gives each setting that has no option here. See docs/queues.md for the settings.
 
     The command succeeds if the same queue exists, and exits 1 if a different one has the name.
     """
     with _management(url, data) as management:
-        is_new, attributes = management.declare(name, messages_max=messages_max, template=template)
+        is_new, attributes = management.declare(name, given_settings(settings), template=template)
     print_done(f"{'declared' if is_new else 'exists'} {name}", {"name": name, "created": is_new, **attributes}, output)
 
 
 @queue.command("update", epilog="Example: ambermq queue update orders --messages-max 500000 --data ./data")
 @click.argument("name", shell_complete=complete_queue)
-@click.option(
-    "--messages-max",
-    type=click.IntRange(0, COUNT_MAX),
-    required=True,
-    help="Maximum length; 0 is the limit of the broker.",
-)
+@setting_options
 @broker_options
 @output_option
-def update(name: str, messages_max: int, url: str | None, data: str | None, output: str) -> None:
-    """Change the maximum length of queue NAME.
+def update(name: str, url: str | None, data: str | None, output: str, **settings: Any) -> None:
+    """Change settings of queue NAME.
 
-    Messages on the queue stay. A queue above its maximum refuses messages until it holds fewer. The command prints
-    "unchanged" if the queue has this maximum. Exits 6 if there is no such queue.
+    Messages on the queue stay, even above a lower maximum. The command prints "unchanged" if the queue has these
+    settings. Exits 6 if there is no such queue.
     """
+    changes = given_settings(settings)
+    if not changes:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in SETTINGS)
+        raise ToolError("no setting is given", expected=f"at least one of {names}", code=ExitCode.USAGE)
     with _management(url, data, name) as management:
-        values = management.update(name, messages_max=messages_max)
+        values = management.update(name, changes)
     print_done(f"{'updated' if values['updated'] else 'unchanged'} {name}", values, output)
+
+
+@queue.command("pause", epilog="Example: ambermq queue pause orders --data ./data")
+@click.argument("name", shell_complete=complete_queue)
+@broker_options
+@output_option
+def pause(name: str, url: str | None, data: str | None, output: str) -> None:
+    """Deliver nothing from queue NAME until it is resumed.
+
+    Consumers stay attached, and keep what they hold. Producers go on. A restart does not resume it. The command prints
+    "unchanged" if the queue is paused already.
+    """
+    _set_paused(name, url, data, output, is_paused=True)
+
+
+@queue.command("resume", epilog="Example: ambermq queue resume orders --data ./data")
+@click.argument("name", shell_complete=complete_queue)
+@broker_options
+@output_option
+def resume(name: str, url: str | None, data: str | None, output: str) -> None:
+    """Deliver from queue NAME again."""
+    _set_paused(name, url, data, output, is_paused=False)
+
+
+def _set_paused(name: str, url: str | None, data: str | None, output: str, *, is_paused: bool) -> None:
+    with _management(url, data, name) as management:
+        values = management.update(name, {"paused": is_paused})
+    done = "paused" if is_paused else "resumed"
+    print_done(f"{done if values['updated'] else 'unchanged'} {name}", values, output)
 
 
 @queue.command("delete", epilog="Example: ambermq queue delete orders --if-unused --yes --data ./data")

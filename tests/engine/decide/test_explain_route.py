@@ -14,7 +14,7 @@ from ambermq.engine.events import Published
 from ambermq.engine.model.attachment import Argument, Condition
 from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.engine.model.outcome import OutcomeKind
-from ambermq.engine.model.queue import Settings
+from ambermq.engine.settings.queue_settings import Settings
 from tests.engine.decide.test_publish import fields_of
 from tests.engine.world import World
 

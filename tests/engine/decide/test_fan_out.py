@@ -21,8 +21,8 @@ from ambermq.engine.model.attachment import Condition
 from ambermq.engine.model.entry_word import WORD_BYTES
 from ambermq.engine.model.muxer import QUEUE_MUXER, MuxerKind
 from ambermq.engine.model.outcome import OutcomeKind
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import EMPTY_STATE
+from ambermq.engine.settings.queue_settings import Settings
 from ambermq.log.config import BATCH_OVERHEAD_BYTES, LogConfig
 from ambermq.log.recovery.recovery import Recovery
 from ambermq.log.storage.worker_threads import InlineWorkers

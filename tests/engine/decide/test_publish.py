@@ -15,9 +15,9 @@ from ambermq.engine.model.attachment import Condition
 from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.engine.model.outcome import OutcomeKind
 from ambermq.engine.model.publish_options import Unroutable
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import EMPTY_STATE
 from ambermq.engine.selectors.fields import ABSENT, Fields
+from ambermq.engine.settings.queue_settings import Settings
 from ambermq.log.buffer import Buffer
 from tests.engine.world import World
 

@@ -25,9 +25,9 @@ from ambermq.engine.effects import Unfinished
 from ambermq.engine.events import Detached, Event, MuxerDeleted
 from ambermq.engine.fold.apply import fold
 from ambermq.engine.model.muxer import MuxerKind
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import EMPTY_STATE, State
 from ambermq.engine.routing.router import Router
+from ambermq.engine.settings.queue_settings import Settings
 
 
 def context(config: EngineConfig) -> DecisionContext:
@@ -68,7 +68,7 @@ def test_each_event_of_a_command_names_its_user(state: State) -> None:
     commands: list[Command] = [
         DeclareQueue("key", "new", Settings(), by="alice"),
         DeclareMuxer("key", "new", MuxerKind.SIMPLE, by="alice"),
-        UpdateQueue("key", "orders", lambda _state: {}, messages_max=7, by="alice"),
+        UpdateQueue("key", "orders", lambda _state: {}, {"messages_max": 7}, by="alice"),
         AttachMember("key", "all", "muxer:QUEUE", by="alice"),
         DetachMember("key", "all", "orders", by="alice"),
         DeleteQueue("key", "orders", by="alice"),

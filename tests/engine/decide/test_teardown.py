@@ -38,9 +38,9 @@ from ambermq.engine.fold.apply import fold
 from ambermq.engine.loop.schedule import SOON
 from ambermq.engine.model.lifetime import Dynamic, Lifetime
 from ambermq.engine.model.muxer import MuxerKind
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import EMPTY_STATE
 from ambermq.engine.model.subscription import SubscriptionRequest
+from ambermq.engine.settings.queue_settings import Settings
 from tests.engine.decide.test_end_nodes import is_sound
 from tests.engine.decide.test_subscribe import DURABLE, attach, leave, subscribe
 from tests.engine.histories import lived

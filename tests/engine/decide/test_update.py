@@ -24,10 +24,10 @@ from ambermq.engine.events import Event, MuxerUpdated, Published, QueueUpdated
 from ambermq.engine.fold.apply import fold
 from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.engine.model.outcome import OutcomeKind
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import EMPTY_STATE, State
 from ambermq.engine.routing.lossy_draw import passes
 from ambermq.engine.routing.router import no_fields
+from ambermq.engine.settings.queue_settings import Settings
 from tests.engine.world import World
 
 _LOSSY = Options(probability=0.5, seed=7)
@@ -66,13 +66,13 @@ def test_a_queue_goes_by_another_bound_at_once() -> None:
     """Below what it holds nothing goes away, and nothing comes until it holds less; 0 is the engine's own bound."""
     world = wired()
     assert sent(world, "q", 4) == [OutcomeKind.ACCEPTED] * 3 + [OutcomeKind.REJECTED]
-    world.do(UpdateQueue("key", "q", read, messages_max=2))
+    world.do(UpdateQueue("key", "q", read, {"messages_max": 2}))
     assert world.queue().available == 3
     assert sent(world, "q", 1) == [OutcomeKind.REJECTED]
     consumer = world.consumer(credit=2)
     assert len(world.dealt()[consumer]) == 2
     assert sent(world, "q", 2) == [OutcomeKind.ACCEPTED, OutcomeKind.REJECTED]
-    world.do(UpdateQueue("key", "q", read, messages_max=0))
+    world.do(UpdateQueue("key", "q", read, {"messages_max": 0}))
     assert sent(world, "q", 5) == [OutcomeKind.ACCEPTED] * 4 + [OutcomeKind.REJECTED]
 
 
@@ -109,9 +109,9 @@ def test_a_muxer_that_lets_nothing_pass_is_seen_by_the_next_message() -> None:
 @pytest.mark.parametrize(
     ("command", "event"),
     [
-        (UpdateQueue("key", "q", read, messages_max=9), QueueUpdated),
-        (UpdateQueue("key", "/queues/q", read, messages_max=0, template="normal"), QueueUpdated),
-        (UpdateQueue("key", "q", read, messages_max=3), None),
+        (UpdateQueue("key", "q", read, {"messages_max": 9}), QueueUpdated),
+        (UpdateQueue("key", "/queues/q", read, {"messages_max": 0}, template="normal"), QueueUpdated),
+        (UpdateQueue("key", "q", read, {"messages_max": 3}), None),
         (UpdateQueue("key", "q", read), None),
         (UpdateMuxer("key", "lossy", read, probability=0.0), MuxerUpdated),
         (UpdateMuxer("key", "lossy", read, seed=8, kind=MuxerKind.LOSSY, separator="."), MuxerUpdated),
@@ -136,7 +136,7 @@ def test_what_is_so_already_is_no_event(command: Command, event: type[Event] | N
     [
         (UpdateQueue("key", "none", read), "amqp:not-found", "no queue 'none'"),
         (
-            UpdateQueue("key", "q", read, messages_max=9, template="other"),
+            UpdateQueue("key", "q", read, {"messages_max": 9}, template="other"),
             "amqp:precondition-failed",
             "which does not change, but the request asks for template 'other': declare another queue",
         ),
@@ -172,7 +172,13 @@ def test_what_cannot_be_is_refused_and_nothing_happens(command: Command, conditi
 
 _CHANGES = st.lists(
     st.one_of(
-        st.builds(UpdateQueue, st.just("key"), st.just("lost"), st.just(read), st.none() | st.integers(0, 9)),
+        st.builds(
+            UpdateQueue,
+            st.just("key"),
+            st.just("lost"),
+            st.just(read),
+            st.fixed_dictionaries({}, optional={"messages_max": st.none() | st.integers(0, 9)}),
+        ),
         st.builds(
             UpdateMuxer,
             st.just("key"),
@@ -203,7 +209,8 @@ def test_messages_fare_by_what_was_said_last(changes: list[Command | int]) -> No
         else:
             world.do(change)
             if type(change) is UpdateQueue:
-                bound = bound if change.messages_max is None else change.messages_max
+                asked = change.changes.get("messages_max")
+                bound = bound if asked is None else int(str(asked))
             elif type(change) is UpdateMuxer:
                 probability = probability if change.probability is None else change.probability
                 seed = seed if change.seed is None else change.seed
@@ -226,6 +233,6 @@ def test_the_queue_of_a_subscription_is_updated_as_any() -> None:
     world.do(AttachConsumer("key", "/topics/news", "container", "link"))
     (queue,) = world.state.subscriptions
     before = world.state.subscriptions[queue]
-    (answer,) = world.do(UpdateQueue("key", f"/queues/$subscription.{queue}", read, messages_max=1))
+    (answer,) = world.do(UpdateQueue("key", f"/queues/$subscription.{queue}", read, {"messages_max": 1}))
     assert type(answer) is Answered
     assert (world.state.queues[queue].settings.messages_max, world.state.subscriptions[queue]) == (1, before)

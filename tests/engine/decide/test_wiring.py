@@ -20,9 +20,9 @@ from ambermq.engine.events import Attached, Detached, MuxerDeclared, MuxerDelete
 from ambermq.engine.fold.apply import fold
 from ambermq.engine.model.attachment import Argument, Condition
 from ambermq.engine.model.muxer import MuxerKind, Options
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.queue_template import QueueTemplate, QueueTemplates, TemplateAttachment
 from ambermq.engine.model.state import EMPTY_STATE
+from ambermq.engine.settings.queue_settings import Settings
 from tests.engine.world import World
 
 _RED = (Condition("colour", True, "red"),)
@@ -106,8 +106,16 @@ def test_a_refused_declaration_names_a_possible_update(command: DeclareQueue | D
         (AttachMember("key", "destination", "q", "x" * 65), "amqp:invalid-field", "argument_bytes_max"),
         (AttachMember("key", "destination", "q", "\ud800"), "amqp:invalid-field", "text of Unicode"),
         (AttachMember("key", "property", "q", (Condition("n", True, "\udfff"),)), "amqp:invalid-field", "of Unicode"),
-        (DeclareQueue("key", "new", Settings(messages_max=1 << 63)), "amqp:invalid-field", "messages_max is from 0 to"),
-        (UpdateQueue("key", "q", str, messages_max=1 << 63), "amqp:invalid-field", "messages_max is from 0 to"),
+        (
+            DeclareQueue("key", "new", Settings(messages_max=1 << 63)),
+            "amqp:invalid-field",
+            "messages_max: expected a whole number from 0 to",
+        ),
+        (
+            UpdateQueue("key", "q", str, {"messages_max": 1 << 63}),
+            "amqp:invalid-field",
+            "messages_max: expected a whole number from 0 to",
+        ),
         (DetachMember("key", "simple", "q"), "amqp:not-found", "not attached"),
         (DeclareMuxer("key", "a/b", MuxerKind.SIMPLE), "amqp:invalid-field", "no '/'"),
         (DeclareMuxer("key", "", MuxerKind.SIMPLE), "amqp:invalid-field", "1 to 255 bytes"),

@@ -9,7 +9,8 @@ from ambermq.engine.dispatch import returned_walk
 from ambermq.engine.dispatch.returned_walk import ReturnedCursor, ReturnJournal
 from ambermq.engine.model.entry_word import make_words, pack_words, unpack_words
 from ambermq.engine.model.outcome import MODIFIED_FAILED, RELEASED
-from ambermq.engine.model.queue import Settings, new_queue
+from ambermq.engine.model.queue import new_queue
+from ambermq.engine.settings.queue_settings import Settings
 
 
 class WalkMachine(RuleBasedStateMachine):

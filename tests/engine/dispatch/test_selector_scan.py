@@ -17,9 +17,10 @@ from ambermq.engine.effects import Deliver, Effect
 from ambermq.engine.model.entry import Entry
 from ambermq.engine.model.entry_word import make_words, pack_words
 from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
-from ambermq.engine.model.queue import Queue, Settings, new_queue
+from ambermq.engine.model.queue import Queue, new_queue
 from ambermq.engine.selectors.fields import ABSENT, Added, Fields
 from ambermq.engine.selectors.selector import parse_selector
+from ambermq.engine.settings.queue_settings import Settings
 from ambermq.engine.time_budget import standing_clock
 from ambermq.log.buffer import Buffer
 from tests.engine.rig import Rig, delivered

@@ -18,6 +18,7 @@ from ambermq.engine.events import (
     ConsumerDetached,
     Damaged,
     Detached,
+    Discarded,
     Drawn,
     Event,
     Lost,
@@ -28,6 +29,7 @@ from ambermq.engine.events import (
     ProducerDetached,
     Published,
     Purged,
+    QueueConfigured,
     QueueDeclared,
     QueueDeleted,
     QueueUpdated,
@@ -37,14 +39,15 @@ from ambermq.engine.events import (
     Subscribed,
 )
 from ambermq.engine.model.attachment import Condition
+from ambermq.engine.model.discard_reason import DiscardReason
 from ambermq.engine.model.entry_word import make_words, pack_words
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.engine.model.outcome import ACCEPTED, Outcome, OutcomeKind
 from ambermq.engine.model.publish_options import PublishOptions, Unroutable
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.subscription import Subscription
 from ambermq.engine.model.vhost_mode import VhostMode
+from ambermq.engine.settings.queue_settings import DROP_HEAD, Settings
 
 __all__ = ["MUXER", "QUEUE", "SAMPLES", "TIME_US", "WIRING", "WITH_USER", "WORDS", "Sample"]
 
@@ -185,6 +188,19 @@ _PLAIN: Final = (
         "the clock stepped by -90.500 s",
         golden="000000000000000008000000000000000000000000000000000000000000000000000000000000000000000000001900"
         "a12b831d240a0600",
+    ),
+    Sample(
+        QueueConfigured(5, TIME_US, 2, Settings(messages_max=9, bytes_max=2048, overflow=DROP_HEAD)),
+        "queue 'orders' configured: messages_max 9, bytes_max 2048, overflow drop-head of template 'normal'",
+        golden="00000000000000005b000000000000000200000000000000000000000000000000000000000000000000000000001a00"
+        "7b2273657474696e6773223a7b2274656d706c617465223a226e6f726d616c222c226d657373616765735f6d6178223a"
+        "392c2262797465735f6d6178223a323034382c226f766572666c6f77223a2264726f702d68656164227d7d",
+    ),
+    Sample(
+        Discarded(16, TIME_US, 2, DiscardReason.LENGTH, make_words(11, [5, 6])),
+        "2 messages of 'orders' discarded (length): 11 to 12",
+        golden="000000000000000010000000000000000200000000000000000000000000000000000000000000000200000001001b00"
+        "05000b000000000006000c0000000000",
     ),
 )
 

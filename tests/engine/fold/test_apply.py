@@ -31,8 +31,8 @@ from ambermq.engine.fold.apply import apply, fold
 from ambermq.engine.model.entry_word import make_words, pack_words, total_size, unpack_words
 from ambermq.engine.model.muxer import MuxerKind
 from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome, OutcomeKind
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import EMPTY_STATE, State
+from ambermq.engine.settings.queue_settings import Settings
 from ambermq.snapshot.persistent_map import PersistentMap
 from ambermq.snapshot.persistent_queue import PersistentQueue
 from tests.model.history import check_conservation, words_on

@@ -15,8 +15,8 @@ from ambermq.engine.fold.apply import fold
 from ambermq.engine.loop.schedule import SOON
 from ambermq.engine.model.muxer import MuxerKind
 from ambermq.engine.model.outcome import OutcomeKind
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import EMPTY_STATE, State
+from ambermq.engine.settings.queue_settings import Settings
 from ambermq.log.config import LogConfig
 from tests.engine.rig import Rig, delivered
 

@@ -9,7 +9,7 @@ from ambermq.engine.config import EngineConfig
 from ambermq.engine.loop import discarded_state
 from ambermq.engine.loop.discarded_state import DiscardedState
 from ambermq.engine.model.muxer import MuxerKind
-from ambermq.engine.model.queue import Settings
+from ambermq.engine.settings.queue_settings import Settings
 from ambermq.log.config import LogConfig
 from ambermq.snapshot.persistent_map import PersistentMap
 from tests.engine.rig import Rig

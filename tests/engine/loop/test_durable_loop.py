@@ -21,7 +21,7 @@ from ambermq.engine.events.registry import TYPE_NAMES
 from ambermq.engine.loop.schedule import FOREVER_US, FULL, LATER, SOON
 from ambermq.engine.model.entry_word import pack_words
 from ambermq.engine.model.outcome import ACCEPTED, RELEASED, Outcome, OutcomeKind
-from ambermq.engine.model.queue import Settings
+from ambermq.engine.settings.queue_settings import Settings
 from ambermq.log.errors import LogFailed
 from tests.engine.rig import COLD, Rig, delivered, held
 

@@ -13,7 +13,7 @@ from ambermq.engine.errors import EngineError
 from ambermq.engine.model.attachment import Argument
 from ambermq.engine.model.muxer import MuxerKind
 from ambermq.engine.model.outcome import OutcomeKind
-from ambermq.engine.model.queue import Settings
+from ambermq.engine.settings.queue_settings import Settings
 from ambermq.engine.time_budget import standing_clock
 from tests.engine.dispatch.test_selector_scan import fields_of
 from tests.engine.rig import Rig

@@ -37,9 +37,9 @@ from ambermq.engine.loop.schedule import SOON
 from ambermq.engine.model.attachment import Condition
 from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.engine.model.outcome import OutcomeKind
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.queue_template import QueueTemplate, QueueTemplates, TemplateAttachment
 from ambermq.engine.model.state import EMPTY_STATE
+from ambermq.engine.settings.queue_settings import Settings
 from ambermq.log.buffer import Buffer
 from ambermq.log.config import LogConfig
 from tests.engine.decide.test_publish import fields_of

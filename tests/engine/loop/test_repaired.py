@@ -11,9 +11,9 @@ from ambermq.engine.events import Attached, Event, MuxerDeclared, QueueDeclared
 from ambermq.engine.fold.apply import fold
 from ambermq.engine.model.attachment import Attachment
 from ambermq.engine.model.muxer import QUEUE_MUXER, TOPIC_MUXER, Muxer, MuxerKind
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import EMPTY_STATE, State
 from ambermq.engine.routing.router import Router
+from ambermq.engine.settings.queue_settings import Settings
 from ambermq.protocol.management.attachments import attachment_attributes
 from tests.engine.world import World, record_count
 

@@ -17,7 +17,7 @@ from ambermq.engine.model.entry_word import pack_words
 from ambermq.engine.model.lifetime import Dynamic, Lifetime
 from ambermq.engine.model.muxer import MuxerKind
 from ambermq.engine.model.outcome import ACCEPTED, RELEASED
-from ambermq.engine.model.queue import Settings
+from ambermq.engine.settings.queue_settings import Settings
 from ambermq.log.config import LogConfig
 from tests.engine.rig import Rig, held
 

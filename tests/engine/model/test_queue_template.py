@@ -9,9 +9,9 @@ from ambermq.engine.events import Attached, QueueDeclared
 from ambermq.engine.fold.apply import fold
 from ambermq.engine.model.attachment import Condition
 from ambermq.engine.model.muxer import QUEUE_MUXER, MuxerKind
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.queue_template import PREDEFINED, QueueTemplate, QueueTemplates, TemplateAttachment
 from ambermq.engine.model.state import EMPTY_STATE
+from ambermq.engine.settings.queue_settings import Settings
 from tests.engine.world import World
 
 _URGENT = (Condition("urgent"),)

@@ -21,11 +21,11 @@ from ambermq.engine.model.attachment import Argument
 from ambermq.engine.model.lifetime import Dynamic, Lifetime
 from ambermq.engine.model.muxer import MuxerKind
 from ambermq.engine.model.outcome import OutcomeKind
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import EMPTY_STATE
 from ambermq.engine.model.vhost_mode import VhostMode, mode_named
 from ambermq.engine.records.reader import events_of
 from ambermq.engine.records.writer import write_event
+from ambermq.engine.settings.queue_settings import Settings
 from ambermq.engine.snapshots.state_codec import image_of, state_of
 from ambermq.log.buffer import Buffer
 from ambermq.log.config import LogConfig

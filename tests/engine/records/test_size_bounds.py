@@ -29,10 +29,10 @@ from ambermq.engine.model.attachment import Condition
 from ambermq.engine.model.entry_word import pack_words
 from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.engine.model.outcome import ACCEPTED, Outcome, OutcomeKind
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.queue_template import QueueTemplate, QueueTemplates, TemplateAttachment
 from ambermq.engine.model.subscription import SubscriptionRequest
 from ambermq.engine.records.size_bounds import largest_record
+from ambermq.engine.settings.queue_settings import Settings
 from ambermq.log.config import LogConfig
 from ambermq.log.recovery.recovery import Recovery
 from ambermq.log.recovery.verify import verify

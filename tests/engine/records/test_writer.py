@@ -41,11 +41,11 @@ from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.engine.model.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.model.publish_options import PublishOptions, Unroutable
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import EMPTY_STATE
 from ambermq.engine.model.subscription import Subscription
 from ambermq.engine.records.reader import events_of
 from ambermq.engine.records.writer import write_event
+from ambermq.engine.settings.queue_settings import Settings
 from ambermq.log.config import LogConfig
 from ambermq.log.format.batch import Batch, decode_header, encode_batch
 from ambermq.log.write.draft import Draft

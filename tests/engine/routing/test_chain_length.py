@@ -11,10 +11,10 @@ from ambermq.engine.effects import Answered, RefusedCommand
 from ambermq.engine.events import Attached, MuxerDeclared
 from ambermq.engine.fold.apply import apply
 from ambermq.engine.model.muxer import MuxerKind
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import EMPTY_STATE
 from ambermq.engine.routing.chain_length import chain_length
 from ambermq.engine.routing.router import Router
+from ambermq.engine.settings.queue_settings import Settings
 from tests.engine.world import World
 
 _NODES = 7

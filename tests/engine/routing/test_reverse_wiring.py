@@ -17,9 +17,9 @@ from ambermq.engine.commands import (
 )
 from ambermq.engine.model.attachment import Argument, Condition
 from ambermq.engine.model.muxer import MuxerKind
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import State
 from ambermq.engine.routing.router import Router
+from ambermq.engine.settings.queue_settings import Settings
 from tests.engine.world import World
 
 _ARGUMENTS: dict[str, tuple[Argument, ...]] = {

@@ -13,12 +13,12 @@ from ambermq.engine.effects import Answered
 from ambermq.engine.matching.muxer_index import MuxerIndex
 from ambermq.engine.model.attachment import Argument, Attachment, Condition
 from ambermq.engine.model.muxer import MuxerKind, Options
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import State
 from ambermq.engine.routing.lossy_draw import passes
 from ambermq.engine.routing.muxer_entry import IndexedMuxer
 from ambermq.engine.routing.router import Route, Router
 from ambermq.engine.selectors.fields import ABSENT
+from ambermq.engine.settings.queue_settings import Settings
 from ambermq.engine.time_budget import MatchUnfinished, TimeBudget
 from tests.engine.world import World
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from ambermq.engine.model.entry import Entry
 from ambermq.engine.model.entry_word import WORD_BYTES, make_words
-from ambermq.engine.model.queue import Queue, Settings, new_queue
+from ambermq.engine.model.queue import Queue, new_queue
 from ambermq.engine.model.state import EMPTY_STATE, State
+from ambermq.engine.settings.queue_settings import Settings
 from ambermq.engine.snapshots.state_codec import ImageFault, image_of, state_of
 from ambermq.log.format.checksum import crc32c
 from ambermq.snapshot.block_file import BLOCK_BYTES_MAX, Block, BlockKind, encode_block
@@ -71,7 +72,7 @@ def test_every_attribute_is_known_to_the_image() -> None:
     ]
     assert [*Queue.__struct_fields__] == [
         *("id", "name", "settings", "ready", "returned", "acquired", "entries", "exclusions", "size"),
-        *("acquired_count", "published", "delivered", "accepted", "counters", "lifetime", "consumers"),
+        *("acquired_count", "acquired_size", "published", "delivered", "accepted", "counters", "lifetime", "consumers"),
     ]
     assert {field.name for field in fields(Entry)} == {"count", "excluded", "annotations", "chunks"}
 

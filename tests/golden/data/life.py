@@ -3,6 +3,7 @@
     history      messages that are finished, some that stay; a compaction that compresses, a retention run
     rehearsal    a virtual host that was reset, and whose log was damaged and repaired
     wiring       muxers of every class, updated, detached, deleted; what they make of messages
+    maxima       a queue at its maximum that discards its oldest messages
     consumers    every outcome, runs dealt to two consumers, selectors
     topics       subscriptions of every kind, temporary queues
     bare         a virtual host in advanced mode, with a message whose body is damaged
@@ -61,7 +62,7 @@ STORIES: Final = {
         *("kept-0-0", "large-0", "both-0", "kept-3-1", "deleted-1", "purged-2", "goal", "large-news", "weather-1"),
         *("path-1", "region-1", "drawn-5", "anonymous-0", "4711", f"{0xA11CE:032x}", "0xff00", "text", "price-1"),
         *(f"shared-{number}" for number in range(8)),
-        *("shared-16", "stepped-1", "stepped-2", "load-0", "load-12", "load-120"),
+        *("reading", "shared-16", "stepped-1", "stepped-2", "load-0", "load-12", "load-120"),
     ),
     "rehearsal": ("rehearsed-0", "rehearsed-4", "later-0"),
     "bare": ("good", "fine", "bare-3"),
@@ -97,6 +98,7 @@ class Life:
             self._restart()
             self._rehearsal()
             self._wiring()
+            self._maxima()
             self._consumers()
             self._topics()
             self._export()
@@ -227,6 +229,13 @@ class Life:
             self._send(peer, "/muxers/regions", _order("region-1", region="eu", size=3), _order("region-2", size=3))
             self._send(peer, None, *(_to("/queues/letters", f"anonymous-{one}") for one in range(2)))
             self._send(peer, "letters", *_messages_of_every_id())
+
+    def _maxima(self) -> None:
+        """Fill a queue that discards its oldest messages, and change its settings."""
+        self._ask("queue", "declare", "readings", "--messages-max", 3, "--overflow", "drop-head")
+        with self._peer("desk") as peer:
+            self._send(peer, "readings", _order("reading"), *(Message(f"reading {number}") for number in range(4)))
+        self._ask("queue", "update", "readings", "--bytes-max", "1KiB")
 
     def _consumers(self) -> None:
         """Deal a queue to two consumers and say every outcome, select, and kill the broker while they hold messages."""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ambermq.engine.commands import DeclareQueue
-from ambermq.engine.model.queue import Settings
+from ambermq.engine.settings.queue_settings import Settings
 from ambermq.protocol.amqp10.message.message import Message, decode_message
 from ambermq.protocol.amqp10.performatives.base import Composite
 from ambermq.protocol.amqp10.performatives.classes import (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ambermq.engine.commands import AttachMember, Command, DeclareMuxer, DeclareQueue, DeleteMuxer, DeleteQueue, Inspect
 from ambermq.engine.model.muxer import MuxerKind
-from ambermq.engine.model.queue import Settings
+from ambermq.engine.settings.queue_settings import Settings
 from ambermq.engine.time_budget import MatchUnfinished, TimeBudget
 from ambermq.protocol.management import sorted_ids
 from ambermq.protocol.management.attachments import ATTACHMENT_OPERATIONS

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ambermq.engine.commands import DeclareQueue
-from ambermq.engine.model.queue import Settings
+from ambermq.engine.settings.queue_settings import Settings
 from ambermq.protocol.server import vhost_lifecycle
 from tests.engine.rig import Rig
 

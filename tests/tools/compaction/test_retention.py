@@ -14,7 +14,7 @@ from ambermq.engine.commands import AttachProducer, DeclareQueue, Publish, Purge
 from ambermq.engine.compaction.plan import History
 from ambermq.engine.events import Compacted
 from ambermq.engine.history.past import open_past
-from ambermq.engine.model.queue import Settings
+from ambermq.engine.settings.queue_settings import Settings
 from ambermq.log.manifest.manifest import Manifest, load
 from ambermq.log.recovery.verify import verify
 from ambermq.log.storage.disk import DiskFile, DiskStorage

@@ -6,8 +6,8 @@ import pytest
 
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.model.attachment import Condition
-from ambermq.engine.model.queue import Settings as QueueSettings
 from ambermq.engine.model.queue_template import TemplateAttachment
+from ambermq.engine.settings.queue_settings import Settings as QueueSettings
 from ambermq.tools.config.resolution import load_settings, read_settings
 from ambermq.tools.config.settings import Settings
 from ambermq.tools.terminal.errors import ToolError

@@ -3,8 +3,8 @@
 from ambermq.engine.commands import AttachMember, DeclareMuxer, DeclareQueue
 from ambermq.engine.model.attachment import Condition
 from ambermq.engine.model.muxer import MuxerKind
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import EMPTY_STATE
+from ambermq.engine.settings.queue_settings import Settings
 from ambermq.tools.history.state_changes import StateFold, member_names, wiring_changes
 from tests.engine.world import World
 

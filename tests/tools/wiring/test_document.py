@@ -78,7 +78,7 @@ def test_a_document_says_what_there_shall_be() -> None:
         ("[[muxers]]\nname = 'a'\nclass = 'lossy'\nseed = 1.5", "seed is invalid: expected a whole number, found 1.5"),
         ("[[muxers]]\nname = 'a'\nclass = 'lossy'\nprobability = true", "probability is invalid: expected a number"),
         ("[[queues]]\nname = 'a'\n[[queues]]\nname = 1", r"\[\[queues\]\] 2: name is invalid: expected text in quotes"),
-        ("[[queues]]\nname = 'a'\nmessages_max = -1", "messages_max is invalid: expected a whole number, at least 0"),
+        ("[[queues]]\nname = 'a'\nmessages_max = -1", "messages_max is invalid: expected a whole number from 0"),
         ("[[attachments]]\nmuxer = 'a'", "member is invalid: expected text in quotes, found none"),
         (
             "[[attachments]]\nmuxer = 'a'\nmember = 'b'\npattern = 'c'\nselector = 'd'",

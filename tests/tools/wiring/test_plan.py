@@ -16,8 +16,8 @@ from ambermq.engine.commands import (
 )
 from ambermq.engine.model.attachment import Condition
 from ambermq.engine.model.muxer import MuxerKind, Options
-from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import totals_of
+from ambermq.engine.settings.setting_table import changed_settings
 from ambermq.tools.config.attachment_options import AttachmentOptions
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
@@ -27,6 +27,11 @@ from ambermq.tools.wiring.past_wiring import rows_of
 from ambermq.tools.wiring.plan import Change, ChangeKind, Plan, plan_for
 from ambermq.tools.wiring.rows import WiringRows
 from tests.tools.wirings import TEMPLATES, documents
+
+
+def bounded(name: str, template: str | None, messages_max: int) -> QueueEntry:
+    """A queue with a maximum length."""
+    return QueueEntry(name, template, {"messages_max": messages_max})
 
 
 class Broker:
@@ -51,18 +56,18 @@ class Broker:
 def _command(change: Change) -> Command:
     if change.kind is ChangeKind.UPDATE:
         values = {name: after for name, (_, after) in change.values.items()}
-        update = UpdateMuxer if isinstance(change.entry, MuxerEntry) else UpdateQueue
         assert not isinstance(change.entry, AttachmentEntry)
-        return update("", change.entry.name, totals_of, **values)
+        if isinstance(change.entry, QueueEntry):
+            return UpdateQueue("", change.entry.name, totals_of, values)
+        return UpdateMuxer("", change.entry.name, totals_of, **values)
     is_added = change.kind is ChangeKind.ADD
     match change.entry:
         case MuxerEntry(name, kind, options):
             return DeclareMuxer("", name, kind, options) if is_added else DeleteMuxer("", name, if_unused=True)
-        case QueueEntry(name, template, messages_max):
+        case QueueEntry(name, template, values):
             made = TEMPLATES.for_queue(name) if template is None else TEMPLATES.named(template)
             assert made is not None
-            limit = made.settings.messages_max if messages_max is None else messages_max
-            settings = Settings(made.name, messages_max=limit)
+            settings = changed_settings(made.settings, values)
             return DeclareQueue("", name, settings) if is_added else DeleteQueue("", name, if_unused=True)
         case AttachmentEntry(muxer, member, options):
             done = AttachMember if is_added else DetachMember
@@ -132,7 +137,7 @@ def test_what_would_go_round_is_taken_down_first_where_that_helps() -> None:
 def test_messages_always_have_a_way() -> None:
     """Where nothing goes round, what is added is added before anything is removed."""
     broker = Broker()
-    muxers, queues = (MuxerEntry("a", MuxerKind.DESTINATION),), (QueueEntry("q", "spare", 3),)
+    muxers, queues = (MuxerEntry("a", MuxerKind.DESTINATION),), (bounded("q", "spare", 3),)
     old, new = (AttachmentEntry("a", "q", AttachmentOptions(text, "destination")) for text in ("old", "new"))
     broker.apply(broker.plan(Wiring(muxers, queues, (old,))))
     plan = broker.plan(Wiring(muxers, queues, (new,)), prunes=True)
@@ -142,7 +147,7 @@ def test_messages_always_have_a_way() -> None:
 def test_what_is_there_otherwise_is_a_conflict() -> None:
     """Told with what it is and what it should be."""
     broker = Broker()
-    broker.apply(broker.plan(Wiring((MuxerEntry("a", MuxerKind.SIMPLE),), (QueueEntry("q", "spare", 3),))))
+    broker.apply(broker.plan(Wiring((MuxerEntry("a", MuxerKind.SIMPLE),), (bounded("q", "spare", 3),))))
     wanted = Wiring((MuxerEntry("a", MuxerKind.LOSSY),), (QueueEntry("q", "normal"),))
     muxer, queue = broker.plan(wanted).changes
     assert (muxer.sign, queue.sign) == ("!", "!")
@@ -159,11 +164,19 @@ def test_what_is_there_otherwise_and_may_change_is_updated() -> None:
     """With what it was and what it shall be; a template's own bound counts where the document names none."""
     broker = Broker()
     lossy = MuxerEntry("net", MuxerKind.LOSSY, Options(probability=0.9))
-    queues = (QueueEntry("p", "spare", 9), QueueEntry("q", None, 5), QueueEntry("/queues/%2Fx", None, 7))
+    queues = (
+        bounded("p", "spare", 9),
+        bounded("q", None, 5),
+        bounded("/queues/%2Fx", None, 7),
+    )
     broker.apply(broker.plan(Wiring((lossy,), queues, (AttachmentEntry("net", "q"),))))
     before = broker.rows
     lossier = MuxerEntry("net", MuxerKind.LOSSY, Options(probability=0.5, seed=-7))
-    changed = (QueueEntry("p", "spare"), QueueEntry("/queues/q", None, 6), QueueEntry("/queues/%2Fx", None, 0))
+    changed = (
+        QueueEntry("p", "spare"),
+        bounded("/queues/q", None, 6),
+        bounded("/queues/%2Fx", None, 0),
+    )
     wanted = Wiring((lossier,), changed)
     plan = broker.plan(wanted)
     assert [(change.sign, change.text) for change in plan.of(ChangeKind.UPDATE)] == [
@@ -184,8 +197,8 @@ def test_what_cannot_be_is_no_conflict_with_what_is_there() -> None:
     """No update would do it either: the file is wrong."""
     broker = Broker()
     broker.apply(broker.plan(Wiring((), (QueueEntry("q"),))))
-    with pytest.raises(ToolError, match=r"\[\[queues\]\] 1: messages_max is from 0 to") as wrong:
-        broker.plan(Wiring((), (QueueEntry("q", None, 1 << 63),)))
+    with pytest.raises(ToolError, match=r"\[\[queues\]\] 1: messages_max: expected a whole number") as wrong:
+        broker.plan(Wiring((), (bounded("q", None, 1 << 63),)))
     assert wrong.value.exit_code == ExitCode.USAGE
 
 
@@ -207,7 +220,11 @@ def test_what_is_attached_to_a_conflict_is_told_as_well() -> None:
             ExitCode.USAGE,
         ),
         (Wiring((MuxerEntry("a" * 256, MuxerKind.SIMPLE),)), "1 to 255 bytes", ExitCode.USAGE),
-        (Wiring((), (QueueEntry("q", None, 1 << 63),)), r"queues\]\] 1: messages_max is from 0 to", ExitCode.USAGE),
+        (
+            Wiring((), (bounded("q", None, 1 << 63),)),
+            r"queues\]\] 1: messages_max: expected a whole number",
+            ExitCode.USAGE,
+        ),
         (
             Wiring(
                 (), (QueueEntry("q"),), (AttachmentEntry("QUEUE", "q", AttachmentOptions("\ud800", "destination")),)

@@ -12,7 +12,7 @@ from ambermq.engine.commands import DeclareQueue, DeleteQueue, PurgeQueue, Settl
 from ambermq.engine.history.past import open_past
 from ambermq.engine.model.entry_word import pack_words, unpack_words
 from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED
-from ambermq.engine.model.queue import Settings as QueueSettings
+from ambermq.engine.settings.queue_settings import Settings as QueueSettings
 from ambermq.protocol.amqp10.performatives.classes import Attach, Detach, Source, Target
 from ambermq.protocol.amqp10.types.values import Described, Int, Symbol, Timestamp, UInt, ULong
 from ambermq.protocol.server_limits import ServerLimits

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from ambermq.engine.commands import DeclareQueue, DeleteQueue, Settle
 from ambermq.engine.model.entry_word import pack_words, unpack_words
 from ambermq.engine.model.outcome import ACCEPTED
-from ambermq.engine.model.queue import Settings as QueueSettings
 from ambermq.engine.records.event_fields import type_of
 from ambermq.engine.records.reader import events_of
+from ambermq.engine.settings.queue_settings import Settings as QueueSettings
 from ambermq.log.format.batch import BATCH_MAGIC
 from ambermq.log.recovery.recovery import Recovery
 from ambermq.protocol.amqp10.message.message import AmqpValue, Message, decode_message

@@ -14,7 +14,7 @@ from ambermq.engine.effects import Answered
 from ambermq.engine.model.entry_word import pack_words, unpack_words
 from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED
 from ambermq.engine.model.queue import Queue
-from ambermq.engine.model.queue import Settings as QueueSettings
+from ambermq.engine.settings.queue_settings import Settings as QueueSettings
 from ambermq.engine.time_budget import TimeBudget
 from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.amqp10.message.message import Data, Message, decode_message

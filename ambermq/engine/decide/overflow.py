@@ -1,0 +1,109 @@
+"""The room of queues for a run of messages, and the overflow policy of those that lack room.
+
+Rule 1. A maximum counts the messages that wait, not those that consumers hold.
+Rule 2. `reject`: the messages that fit are published, the others are refused, for all queues of the route.
+Rule 3. `drop-head`: the queue discards its oldest waiting messages first, so it is never above its maximum. A decision
+        discards a limited number, and the rest of the run is decided next.
+"""
+
+from collections.abc import Iterator, Sequence
+from heapq import merge
+from typing import Final, NamedTuple
+
+from ambermq.engine.commands import Publish
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.errors import counted
+from ambermq.engine.model.entry_word import pack_words, size_code, size_of, unpack_words
+from ambermq.engine.model.queue import Queue
+from ambermq.log.buffer import Buffer
+from ambermq.snapshot.persistent_queue import PersistentQueue
+
+__all__ = ["NOTHING_ADDED", "Added", "bytes_room", "capacity", "displaced", "fullness_text", "refused_count"]
+
+
+class Added(NamedTuple):
+    """What a decision adds to queues; the state does not have it yet."""
+
+    counts: dict[int, int]
+    """Messages by queue."""
+    sizes: dict[int, int]
+    """Bytes by queue."""
+
+    def add(self, queue: int, count: int, size: int) -> None:
+        """Add messages to a queue."""
+        self.counts[queue] = self.counts.get(queue, 0) + count
+        self.sizes[queue] = self.sizes.get(queue, 0) + size
+
+
+NOTHING_ADDED: Final = Added({}, {})
+
+
+def bytes_room(queue: Queue, command: Publish, added: Added) -> int:
+    """Return how many messages of a run fit into the queue's maximum of bytes."""
+    return _count_within(command.bodies, queue.settings.bytes_max - queue.available_size - added.sizes.get(queue.id, 0))
+
+
+def refused_count(queue: Queue, command: Publish, room: int, added: Added, config: EngineConfig) -> int:
+    """Return how many messages of a run are refused after its first `room`, which take a queue to its maximum.
+
+    At the maximum length all others are. At that of bytes those are that do not fit, up to the first that does.
+    """
+    settings, bodies = queue.settings, command.bodies
+    count = queue.available + added.counts.get(queue.id, 0) + room
+    if not settings.bytes_max or count >= (settings.messages_max or config.queue_messages_max):
+        return len(bodies) - room
+    left = settings.bytes_max - queue.available_size - added.sizes.get(queue.id, 0)
+    left -= sum([size_of(size_code(len(body))) for body in bodies[:room]])
+    fits = (number for number in range(room, len(bodies)) if size_of(size_code(len(bodies[number]))) <= left)
+    return next(fits, len(bodies)) - room
+
+
+def capacity(queue: Queue, command: Publish, config: EngineConfig) -> int:
+    """Return how many messages of a run would fit into the queue if it were empty."""
+    settings = queue.settings
+    count = min(len(command.bodies), settings.messages_max or config.queue_messages_max)
+    return min(count, _count_within(command.bodies, settings.bytes_max)) if settings.bytes_max else count
+
+
+def _count_within(bodies: Sequence[Buffer], left: int) -> int:
+    for count, body in enumerate(bodies):
+        left -= size_of(size_code(len(body)))
+        if left < 0:
+            return count
+    return len(bodies)
+
+
+def displaced(queue: Queue, command: Publish, config: EngineConfig) -> bytes:
+    """Return the packed words of the oldest waiting messages that a run displaces, at most as many as one event names.
+
+    The words are in the order in which the queue has them.
+    """
+    settings = queue.settings
+    count = queue.available + len(command.bodies) - (settings.messages_max or config.queue_messages_max)
+    size = 0
+    if settings.bytes_max:
+        sizes = [size_of(size_code(len(body))) for body in command.bodies]
+        size = queue.available_size + sum(sizes) - settings.bytes_max
+    words: list[int] = []
+    for word in merge(_words(queue.returned), _words(queue.ready)):
+        if (len(words) >= count and size <= 0) or len(words) >= config.dispatch_messages_max:
+            break
+        words.append(word)
+        size -= size_of(word)
+    return pack_words(words)
+
+
+def _words(words: PersistentQueue) -> Iterator[int]:
+    for run in words.chunks():
+        yield from unpack_words(run)
+
+
+def fullness_text(queue: Queue, command: Publish, room: int, added: Added) -> str:
+    """Return why a queue takes only the first `room` messages of a run, for the refusal of the next one."""
+    held = counted(queue.available + added.counts.get(queue.id, 0) + room, "message")
+    if not queue.settings.bytes_max:
+        return f"queue {queue.name!r} is full: it holds {held}"
+    size = queue.available_size + added.sizes.get(queue.id, 0)
+    size += sum([size_of(size_code(len(body))) for body in command.bodies[:room]])
+    left = f"of {size} bytes, at most {queue.settings.bytes_max} (bytes_max)"
+    return f"queue {queue.name!r} has no room for {len(command.bodies[room])} bytes: it holds {held} {left}"

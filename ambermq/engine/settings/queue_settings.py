@@ -1,0 +1,47 @@
+"""The settings of a queue: one value, which events and snapshots hold.
+
+Rule 1. A later setting is added with a default that switches it off, so older records stay readable.
+Rule 2. Records leave out the defaults of all settings but the two that the first release wrote into every record.
+"""
+
+from typing import Final, final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+__all__ = ["COUNT_MAX", "DROP_HEAD", "REJECT", "Settings"]
+
+COUNT_MAX: Final = (1 << 63) - 1
+"""The highest count of messages or other things: the maximum of a long in AMQP and in the log."""
+
+REJECT: Final = "reject"
+"""The overflow policy that refuses a message."""
+DROP_HEAD: Final = "drop-head"
+"""The overflow policy that discards the oldest messages."""
+
+
+@final
+class Settings(Struct, frozen=True, omit_defaults=True):
+    """The settings of a queue."""
+
+    template: str = field(default_factory=lambda: "normal")
+    """The name of the template that the queue was created from."""
+    messages_max: int = field(default_factory=int)
+    """The maximum length in messages; 0: the limit `queue_messages_max` of the engine."""
+    bytes_max: int = 0
+    """The maximum bytes of the messages that wait; 0: none."""
+    overflow: str = REJECT
+    """What happens to a message that would take the queue above a maximum."""
+    delivery_count_max: int = 0
+    """The failed deliveries after which a message is discarded; 0: no maximum."""
+    paused: bool = False
+    """Whether nothing is delivered."""
+
+    @property
+    def is_first_release(self) -> bool:
+        """Return whether the first release knows all of these settings."""
+        return self == Settings(self.template, self.messages_max)
+
+    def with_values(self, values: "dict[str, int | str | bool]") -> "Settings":
+        """Return these settings with other values, by name."""
+        return replace(self, **values) if values else self

@@ -1,0 +1,144 @@
+"""The table of the settings of queues: name, kind, limits and text of each.
+
+Management, templates, wiring documents, the command line and the docs are derived from it. A setting is listed here
+with the capability that it configures, not before.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from ambermq.engine.errors import EngineError
+from ambermq.engine.settings.queue_settings import COUNT_MAX, DROP_HEAD, REJECT, Settings
+
+__all__ = ["OFF", "SETTINGS", "Setting", "SettingKind", "changed_settings", "settings_text", "values_of_settings"]
+
+OFF: Final = "none"
+"""The text that switches a setting off, as 0 and an empty text do."""
+
+
+class SettingKind(Enum):
+    """What the value of a setting is."""
+
+    COUNT = "count"
+    BYTES = "bytes"
+    CHOICE = "choice"
+    FLAG = "flag"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One setting of a queue."""
+
+    name: str
+    kind: SettingKind
+    text: str
+    """What it does, as a phrase for help and docs."""
+    off: str
+    """What holds without it, as a phrase."""
+    choices: tuple[str, ...] = ()
+    """The values of a choice. The first one is the default."""
+    is_changeable: bool = True
+    """Whether an update of the queue may change it."""
+
+    @property
+    def default(self) -> int | str | bool:
+        """Return the value that switches the setting off."""
+        if self.kind is SettingKind.CHOICE:
+            return self.choices[0]
+        return False if self.kind is SettingKind.FLAG else 0
+
+    @property
+    def is_number(self) -> bool:
+        """Return whether its values are whole numbers."""
+        return self.kind in (SettingKind.COUNT, SettingKind.BYTES)
+
+    @property
+    def expected(self) -> str:
+        """Return what a value must be, for messages."""
+        if self.kind is SettingKind.CHOICE:
+            return f"one of {', '.join(self.choices)}"
+        if self.kind is SettingKind.FLAG:
+            return "true or false"
+        return f"a whole number from 0 to {COUNT_MAX}"
+
+    def value_of(self, value: object) -> int | str | bool:
+        """Return a value as the settings hold it. Raises EngineError with what is expected and found."""
+        if isinstance(value, str) and value in ("", OFF):
+            return self.default
+        if self.kind is SettingKind.FLAG and isinstance(value, bool):
+            return value
+        if self.kind is SettingKind.CHOICE:
+            if isinstance(value, str) and value in self.choices:
+                return str(value)
+        elif self.kind is not SettingKind.FLAG and type(value) is int and 0 <= value <= COUNT_MAX:
+            return value
+        raise EngineError(f"expected {self.expected}, found {value!r:.80}")
+
+
+SETTINGS: Final[Mapping[str, Setting]] = {
+    one.name: one
+    for one in (
+        Setting(
+            name="messages_max",
+            kind=SettingKind.COUNT,
+            text="the maximum of messages that wait",
+            off="the limit `queue_messages_max` of the broker",
+        ),
+        Setting(
+            name="bytes_max",
+            kind=SettingKind.BYTES,
+            text="the maximum bytes of the messages that wait",
+            off="no maximum",
+        ),
+        Setting(
+            name="overflow",
+            kind=SettingKind.CHOICE,
+            text="what happens to a message that would pass a maximum",
+            off="it is refused",
+            choices=(REJECT, DROP_HEAD),
+        ),
+        Setting(
+            name="delivery_count_max",
+            kind=SettingKind.COUNT,
+            text="the failed deliveries after which a message is discarded",
+            off="a message is delivered for ever",
+        ),
+        Setting(
+            name="paused",
+            kind=SettingKind.FLAG,
+            text="whether nothing is delivered",
+            off="messages are delivered",
+        ),
+    )
+}
+"""Each setting by its name, in the order of listings."""
+
+
+def values_of_settings(settings: Settings) -> dict[str, Any]:
+    """Return the value of each setting by its name, without the template."""
+    return {name: getattr(settings, name) for name in SETTINGS}
+
+
+def changed_settings(settings: Settings, changes: Mapping[str, object]) -> Settings:
+    """Return settings with other values by name; None leaves a value. Raises EngineError that names the setting."""
+    values: dict[str, int | str | bool] = {}
+    for name, value in changes.items():
+        if value is None:
+            continue
+        try:
+            values[name] = SETTINGS[name].value_of(value)
+        except EngineError as error:
+            raise EngineError(f"{name}: {error}") from error
+    return settings.with_values(values)
+
+
+def settings_text(settings: Settings) -> str:
+    """Return settings on one line: the length first, then what differs from the defaults."""
+    others = [
+        f"{name} {value}"
+        for name, value in values_of_settings(settings).items()
+        if name == "messages_max" or value != SETTINGS[name].default
+    ]
+    return f"{', '.join(others)} of template {settings.template!r}"

@@ -1,0 +1,63 @@
+"""The options of the settings of queues, one for each setting: `--bytes-max` for `bytes_max`."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import click
+
+from ambermq.engine.errors import EngineError
+from ambermq.engine.settings.setting_table import OFF, SETTINGS, Setting, SettingKind
+from ambermq.tools.terminal.sizes import parse_size
+
+__all__ = ["given_settings", "setting_options"]
+
+_METAVARS: Final = {SettingKind.COUNT: "N", SettingKind.BYTES: "SIZE"}
+
+
+class _Value(click.ParamType[int | str | bool]):
+    """The value of a setting as text: a number, a size such as `64MiB`, a choice, or `none`."""
+
+    name = "value"
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """Return what the help shows for the value."""
+        del param, ctx
+        return _METAVARS.get(self._setting.kind) or f"[{'|'.join(self._setting.choices)}]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str | bool:
+        """Return the value as the broker takes it; fail with what is expected."""
+        setting = self._setting
+        try:
+            return setting.value_of(_number(value, setting.kind))
+        except EngineError:
+            expected = "a size such as 64MiB" if setting.kind is SettingKind.BYTES else setting.expected
+            self.fail(f"expected {expected} or {OFF}, found {value!r:.80}", param, ctx)
+
+
+def _number(value: Any, kind: SettingKind) -> Any:
+    """Return the number in a text, or the value itself if it is none."""
+    if kind is SettingKind.BYTES and isinstance(value, str):
+        size = parse_size(value)
+        return value if size is None else size
+    is_decimal = kind is SettingKind.COUNT and isinstance(value, str) and value.isascii() and value.isdecimal()
+    return int(value) if is_decimal else value
+
+
+def setting_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add an option for each setting to a command; the command gets a value for each name, None without the option."""
+    for setting in reversed(list(SETTINGS.values())):
+        name, text = setting.name.replace("_", "-"), f"{setting.text[0].upper()}{setting.text[1:]}"
+        if setting.kind is SettingKind.FLAG:
+            command = click.option(f"--{name}/--no-{name}", default=None, help=f"{text}; else {setting.off}.")(command)
+        else:
+            text = f"{text}; {OFF}: {setting.off}."
+            command = click.option(f"--{name}", type=_Value(setting), help=text)(command)
+    return command
+
+
+def given_settings(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings that the options of a command name."""
+    return {name: value for name, value in values.items() if value is not None}

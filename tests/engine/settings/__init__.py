@@ -1,0 +1,1 @@
+"""Tests of ambermq/engine/settings: what each setting of a queue may be."""
