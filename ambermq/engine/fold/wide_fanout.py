@@ -67,12 +67,15 @@ class WideFanout:
         return state.with_fields(time_us=self.event.time_us, queues=self._queues.finish())
 
     def _overfull(self, reached: Iterable[int], messages_max: int) -> int:
-        """Return a queue that is longer now than its maximum; 0 if there is none."""
+        """Return a queue that is above a maximum now; 0 if there is none."""
         for queue_id in reached:
             queue = self._queues.get(queue_id)
+            if queue is None:
+                continue
+            settings = queue.settings
             # This is `queue.available` written out, because it runs once per queue.
-            if queue is not None and (
-                queue.ready.count + queue.returned.count > (queue.settings.messages_max or messages_max)
-            ):
+            if queue.ready.count + queue.returned.count > (settings.messages_max or messages_max):
+                return queue_id
+            if settings.bytes_max and queue.available_size > settings.bytes_max:
                 return queue_id
         return 0

@@ -102,7 +102,7 @@ class Updates:
             (what, number, request)
             for number in numbers
             for what, request in (
-                ("queue", queue_update(self._queue, messages_max=_MESSAGES + number)),
+                ("queue", queue_update(self._queue, {"messages_max": _MESSAGES + number})),
                 ("muxer", muxer_update(_MUXER, probability=number / _STEPS)),
             )
         ]

@@ -15,8 +15,9 @@ from ambermq.engine.effects import Deliver, Drained, Effect, RefusedCommand
 from ambermq.engine.model.entry import Entry
 from ambermq.engine.model.entry_word import WORD_BYTES, make_words, pack_words, unpack_words
 from ambermq.engine.model.outcome import MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
-from ambermq.engine.model.queue import Settings, new_queue
+from ambermq.engine.model.queue import new_queue
 from ambermq.engine.selectors.selector import parse_selector
+from ambermq.engine.settings.queue_settings import Settings
 from tests.engine.dispatch.test_selector_scan import Selecting, fields_of, walked
 from tests.engine.rig import Rig, delivered
 

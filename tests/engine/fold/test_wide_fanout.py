@@ -16,7 +16,7 @@ from ambermq.engine.loop.schedule import SOON
 from ambermq.engine.model.muxer import MuxerKind
 from ambermq.engine.model.outcome import OutcomeKind
 from ambermq.engine.model.state import EMPTY_STATE, State
-from ambermq.engine.settings.queue_settings import Settings
+from ambermq.engine.settings.queue_settings import DROP_HEAD, REJECT, Settings
 from ambermq.log.config import LogConfig
 from tests.engine.rig import Rig, delivered
 
@@ -193,6 +193,26 @@ def test_a_queue_without_room_rejects_a_message_that_is_checked_in_parts(
         assert {queue.depth for queue in rig.loop.state.queues.values()} == {2, 3}
         live = rig.loop.state
         assert _killed(rig) == live
+
+
+@pytest.mark.parametrize("overflow", [REJECT, DROP_HEAD])
+def test_the_maximum_of_bytes_holds_for_a_message_that_is_checked_in_parts(
+    monkeypatch: pytest.MonkeyPatch, overflow: str
+) -> None:
+    """Whatever its policy is, a full queue refuses a message for so many: none may look at all of them."""
+    monkeypatch.setattr(publish, "_CHECKED_MAX", 10)
+    rig = _rig(chunk_bytes=1000)
+    rig.do(DeclareMuxer("key", "all", MuxerKind.SIMPLE))
+    for number in range(_QUEUES):
+        limit = Settings(bytes_max=200, overflow=overflow) if number == 5 else Settings()
+        rig.do(DeclareQueue("key", f"q{number}", limit))
+        rig.do(AttachMember("key", "all", f"q{number}"))
+    effects = rig.do(rig.publish(rig.producer("/muxers/all/x"), *[bytes(100)] * 4))
+    done = [(one.kind, one.count) for one in effects if type(one) is PublishDone]
+    assert sum(count for outcome, count in done if outcome is OutcomeKind.ACCEPTED) == 2
+    assert {queue.depth for queue in rig.loop.state.queues.values()} == {2}
+    live = rig.loop.state
+    assert _killed(rig) == live
 
 
 def test_the_queues_of_a_state_that_a_wide_message_has_replaced_are_freed_in_parts() -> None:
