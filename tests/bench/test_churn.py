@@ -15,4 +15,4 @@ def test_a_short_churn_has_all_figures(capsys: pytest.CaptureFixture[str], tmp_p
     assert figures["opened_a_second"] > 10
     assert figures["p99_ratio"] == figures["p99_beside_ms"] / figures["p99_alone_ms"]
     assert figures["rss_ratio"] == figures["rss_after_bytes"] / figures["rss_before_bytes"]
-    assert set(figures["bars"]) == {"p99_ratio", "rss_ratio", "blocks_ratio"}
+    assert set(figures["bars"]) == {"p99_ratio", "churn_rss_ratio", "rss_ratio", "blocks_ratio"}

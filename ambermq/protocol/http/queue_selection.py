@@ -18,7 +18,7 @@ __all__ = ["QUEUES_PER_TURN", "QUEUE_VALUES", "QueueSelection", "values_of"]
 
 QUEUES_PER_TURN: Final = 1000
 """The queues that one turn of the event loop visits."""
-QUEUE_VALUES: Final = 12
+QUEUE_VALUES: Final = 13
 """The numbers of `values_of`."""
 
 

@@ -18,7 +18,7 @@ _STRANGE = 'a"b\\c\nd'
 
 def queue(name: str, depth: int, lifetime: Lifetime = Lifetime.PERMANENT) -> Any:
     """Return a queue with messages."""
-    counters = SimpleNamespace(rejected=1, released=2, failed=3, purged=4, damaged=5)
+    counters = SimpleNamespace(rejected=1, released=2, failed=3, purged=4, discarded=6, damaged=5)
     return SimpleNamespace(
         name=name,
         available=depth,
