@@ -23,7 +23,7 @@ UPWARD: Final = {
     "ambermq/log/errors.py": ("ambermq.engine.errors", "packages: one way down"),
     "ambermq/log/format/record.py": ("ambermq.log.write.draft", "log: layers"),
     "ambermq/engine/address.py": ("ambermq.engine.loop.durable_loop", "engine: layers"),
-    "ambermq/engine/model/entry.py": ("ambermq.engine.model.queue", "engine/model: order of modules"),
+    "ambermq/engine/model/muxer.py": ("ambermq.engine.model.queue", "engine/model: order of modules"),
     "ambermq/protocol/server_limits.py": ("ambermq.protocol.server.server", "protocol: layers"),
     "ambermq/protocol/amqp10/errors.py": ("ambermq.protocol.amqp10.link.link", "amqp10: layers"),
     "ambermq/protocol/gateway/container_ids.py": ("ambermq.protocol.gateway.gateway", "gateway: layers"),

@@ -12,9 +12,9 @@ pytest_plugins = ["pytester"]
 @pytest.mark.parametrize(
     ("path", "package"),
     [
-        ("ambermq/engine/decide/publish.py", "engine/decide"),
+        ("ambermq/engine/decide/messages/publish.py", "engine/decide/messages"),
         ("ambermq/engine/address.py", "engine"),
-        ("tests/engine/decide/test_publish.py", "engine/decide"),
+        ("tests/engine/decide/messages/test_publish.py", "engine/decide/messages"),
         ("tests/engine/world.py", "engine"),
         ("bench/paired.py", "bench"),
         ("docs/index.md", None),
@@ -27,10 +27,10 @@ def test_a_file_belongs_to_a_package(path: str, package: str | None) -> None:
     assert package_of(path) == package
 
 
-@pytest.mark.parametrize("name", ["engine/decide", "ambermq/engine/decide/", "tests/engine/decide"])
+@pytest.mark.parametrize("name", ["engine/dispatch", "ambermq/engine/dispatch/", "tests/engine/dispatch"])
 def test_a_package_has_its_tests(name: str) -> None:
     """Named by its place in the package or among the tests."""
-    assert paths_of(name) == ["tests/engine/decide"]
+    assert paths_of(name) == ["tests/engine/dispatch"]
 
 
 def test_what_holds_packages_has_the_tests_beside_its_modules() -> None:
@@ -40,13 +40,13 @@ def test_what_holds_packages_has_the_tests_beside_its_modules() -> None:
 
 def test_a_package_without_tests_has_those_around_it() -> None:
     """Nothing is left out in silence."""
-    assert paths_of("engine/decide/deeper") == ["tests/engine/decide"]
+    assert paths_of("engine/dispatch/deeper") == ["tests/engine/dispatch"]
 
 
 def test_the_smoke_tests_are_there() -> None:
     """They come behind those of the packages, each once."""
     assert all((ROOT / path).exists() for path in SMOKE)
-    assert arguments_of(["engine/decide", "engine/decide"]) == ["tests/engine/decide", *SMOKE]
+    assert arguments_of(["engine/dispatch", "engine/dispatch"]) == ["tests/engine/dispatch", *SMOKE]
 
 
 def test_tests_that_are_left_fail_the_run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:

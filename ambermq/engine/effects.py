@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, final
 
 from msgspec import Struct
 
-from ambermq.engine.model.entry import Entry
-from ambermq.engine.model.outcome import OutcomeKind
+from ambermq.engine.entries.entry import Entry
+from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.model.subscription import Subscription
 from ambermq.log.buffer import Buffer
 

@@ -12,10 +12,10 @@ from zlib import crc32
 
 from ambermq.engine.commands import AttachConsumer, AttachProducer
 from ambermq.engine.config import EngineConfig
+from ambermq.engine.entries.entry_word import WORD_BYTES, make_words
+from ambermq.engine.entries.outcome import ACCEPTED
 from ambermq.engine.events import Acquired, Published, Settled
 from ambermq.engine.loop.recovery import recover
-from ambermq.engine.model.entry_word import WORD_BYTES, make_words
-from ambermq.engine.model.outcome import ACCEPTED
 from ambermq.engine.records.writer import write_event
 from ambermq.log.config import LogConfig
 from ambermq.log.recovery.recovery import Recovery

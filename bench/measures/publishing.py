@@ -27,12 +27,12 @@ from ambermq.engine.commands import (
 )
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import Effect, ProducerReady, PublishDone, RefusedCommand
+from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.loop.recovery import fold_log
 from ambermq.engine.loop.schedule import FULL, SOON
 from ambermq.engine.model.attachment import Argument
 from ambermq.engine.model.muxer import MuxerKind
-from ambermq.engine.model.outcome import OutcomeKind
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.log.buffer import Buffer
 from ambermq.log.config import LogConfig

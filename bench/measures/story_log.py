@@ -15,10 +15,10 @@ from zlib import crc32
 
 from ambermq.engine.commands import AttachConsumer, AttachProducer
 from ambermq.engine.config import EngineConfig
+from ambermq.engine.entries.entry_word import WORD_BYTES, make_words
+from ambermq.engine.entries.outcome import ACCEPTED, RELEASED
 from ambermq.engine.events import Acquired, Published, Settled
 from ambermq.engine.loop.recovery import recover
-from ambermq.engine.model.entry_word import WORD_BYTES, make_words
-from ambermq.engine.model.outcome import ACCEPTED, RELEASED
 from ambermq.engine.records.index_keys import touches_of
 from ambermq.engine.records.writer import write_event
 from ambermq.log.config import LogConfig

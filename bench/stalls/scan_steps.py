@@ -36,16 +36,16 @@ from ambermq.engine.dispatch.dispatch import dispatch
 from ambermq.engine.dispatch.returned_walk import ReturnedCursor, ReturnJournal
 from ambermq.engine.dispatch.selector_scan import SelectorScan
 from ambermq.engine.effects import ConsumerReady, Deliver, Effect, ProducerReady
+from ambermq.engine.entries.entry import Entry
+from ambermq.engine.entries.entry_word import WORD_BYTES, make_words
+from ambermq.engine.entries.outcome import RELEASED
+from ambermq.engine.entries.redelivery_order import merge_returned
 from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.loop.recovery import fold_log
 from ambermq.engine.loop.schedule import SOON
 from ambermq.engine.model.attachment import Condition
-from ambermq.engine.model.entry import Entry
-from ambermq.engine.model.entry_word import WORD_BYTES, make_words
 from ambermq.engine.model.muxer import MuxerKind
-from ambermq.engine.model.outcome import RELEASED
 from ambermq.engine.model.queue import Queue, new_queue
-from ambermq.engine.model.redelivery_order import merge_returned
 from ambermq.engine.model.state import EMPTY_STATE, State
 from ambermq.engine.selectors import selector as selectors
 from ambermq.engine.selectors.like import compile_like

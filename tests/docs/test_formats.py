@@ -5,8 +5,8 @@ from typing import Final
 
 import pytest
 
+from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.events.registry import TYPE_NAMES
-from ambermq.engine.model.outcome import OutcomeKind
 from ambermq.engine.snapshots.state_codec import _RUN
 from ambermq.log.format.batch import BATCH_HEADER_BYTES, BatchHeader
 from ambermq.log.format.record import RECORD

@@ -22,10 +22,10 @@ from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.decide import started
 from ambermq.engine.dispatch.demand import Want
 from ambermq.engine.effects import ConsumerReady
+from ambermq.engine.entries.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.model.attachment import Argument, Condition
 from ambermq.engine.model.lifetime import Dynamic, Lifetime
 from ambermq.engine.model.muxer import MuxerKind, Options
-from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.model.publish_options import Unroutable
 from ambermq.engine.model.state import State
 from ambermq.engine.model.subscription import SubscriptionRequest

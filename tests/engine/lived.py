@@ -20,12 +20,12 @@ from ambermq.engine.commands import (
     UpdateQueue,
 )
 from ambermq.engine.config import EngineConfig
+from ambermq.engine.entries.entry_word import pack_words
+from ambermq.engine.entries.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED
 from ambermq.engine.events import Event, Published
 from ambermq.engine.fold.apply import apply
 from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.loop.recovery import fold_log
-from ambermq.engine.model.entry_word import pack_words
-from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED
 from ambermq.engine.model.state import EMPTY_STATE, State, totals_of
 from ambermq.engine.records.event_fields import next_after
 from ambermq.engine.records.reader import events_of

@@ -10,10 +10,10 @@ from ambermq.engine.dispatch.demand import Demand, Want
 from ambermq.engine.dispatch.dispatch import dispatch, peek_nothing
 from ambermq.engine.dispatch.selector_scan import Peek
 from ambermq.engine.effects import ConsumerReady, Deliver, Effect, ProducerReady, Unfinished
+from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
+from ambermq.engine.entries.outcome import Outcome
 from ambermq.engine.events import Event, Published, Settled
 from ambermq.engine.fold.apply import apply
-from ambermq.engine.model.entry_word import WORD_BYTES, pack_words
-from ambermq.engine.model.outcome import Outcome
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import EMPTY_STATE
 from ambermq.engine.model.vhost_mode import VhostMode

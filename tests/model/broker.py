@@ -20,9 +20,9 @@ from ambermq.engine.effects import (
     ProducersEnded,
     PublishDone,
 )
+from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.loop.recovery import fold_log
-from ambermq.engine.model.outcome import OutcomeKind
 from ambermq.engine.model.state import EMPTY_STATE, State
 from ambermq.engine.routing.router import FieldsOf, no_fields
 from ambermq.log.recovery.recovery import Recovery

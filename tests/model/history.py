@@ -2,6 +2,9 @@
 
 from collections import Counter
 
+from ambermq.engine.entries.entry import PLAIN
+from ambermq.engine.entries.entry_word import WORD_BYTES, total_size, unpack_words
+from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.events import (
     Acquired,
     Chunked,
@@ -12,9 +15,6 @@ from ambermq.engine.events import (
     Started,
 )
 from ambermq.engine.fold.apply import apply
-from ambermq.engine.model.entry import PLAIN
-from ambermq.engine.model.entry_word import WORD_BYTES, total_size, unpack_words
-from ambermq.engine.model.outcome import OutcomeKind
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
 

@@ -22,9 +22,9 @@ from ambermq.engine.commands import (
     Settle,
     UpdateQueue,
 )
-from ambermq.engine.model.entry_word import pack_words
+from ambermq.engine.entries.entry_word import pack_words
+from ambermq.engine.entries.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.model.lifetime import Dynamic, Lifetime
-from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.model.state import totals_of
 from ambermq.engine.model.subscription import SubscriptionRequest
 from ambermq.engine.settings.queue_settings import Settings

@@ -29,7 +29,7 @@ from ambermq.engine.model.state import State, totals_of
 from ambermq.engine.routing.router import Router
 from ambermq.engine.selectors.fields import Fields
 from ambermq.engine.settings.queue_settings import Settings
-from tests.engine.decide.test_publish import fields_of
+from tests.engine.decide.messages.test_publish import fields_of
 from tests.model.broker import Broker, Sender
 from tests.model.history import check_conservation, words_on
 

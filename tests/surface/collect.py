@@ -18,12 +18,12 @@ import click
 
 from ambermq.engine.address import MUXER_MEMBER, member_address, muxer_address, queue_address, topic_address
 from ambermq.engine.config import EngineConfig
+from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.events import Event, Settled
 from ambermq.engine.events.messages import DURABLE, FANOUT, LARGE
 from ambermq.engine.events.registry import BY_CLASS, REGISTRY, SKIPPABLE, TYPE_NAMES
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.muxer import QUEUE_MUXER, TOPIC_MUXER, MuxerKind
-from ambermq.engine.model.outcome import OutcomeKind
 from ambermq.engine.model.publish_options import Unroutable
 from ambermq.engine.model.queue_template import PREDEFINED
 from ambermq.engine.model.state import Consumer, Producer

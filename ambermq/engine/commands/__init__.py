@@ -4,7 +4,7 @@ Rule 1. A command is decided once: it gives events and effects, or a refusal.
 Rule 2. `key` and `link` are opaque to the engine. The effects that answer the command carry them.
 Rule 3. A command is imported from this package, without the name of its module.
 
-Imports: engine, engine/model, engine/settings, log.
+Imports: engine, engine/entries, engine/model, engine/settings, log.
 Imported by: the packages of engine above it, protocol, tools.
 Names: Command, SignedCommand, Publish, Settle, AttachConsumer, DeclareQueue.
 """

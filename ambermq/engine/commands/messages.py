@@ -5,7 +5,7 @@ from typing import Any, final
 
 from msgspec import Struct
 
-from ambermq.engine.model.outcome import Outcome
+from ambermq.engine.entries.outcome import Outcome
 from ambermq.log.buffer import Buffer
 
 __all__ = ["DiscardExhausted", "Publish", "ReportDamage", "Settle"]

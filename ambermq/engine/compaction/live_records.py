@@ -6,7 +6,7 @@ Rule: a message is live if a queue holds it, available or acquired; its chunks a
 from array import array
 from collections.abc import Iterator
 
-from ambermq.engine.model.entry_word import entry_of
+from ambermq.engine.entries.entry_word import entry_of
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
 

@@ -19,6 +19,7 @@ from ambermq.engine.decide.release_parts import CHANGES_PER_RETURN, release_part
 from ambermq.engine.decide.subscribe import SubscriptionPlace, compiled, recall, subscribe
 from ambermq.engine.decide.wiring import create_queue, new_queue, not_creatable
 from ambermq.engine.effects import ConsumerReady, ProducerReady, Unfinished
+from ambermq.engine.entries.entry_word import WORD_BYTES
 from ambermq.engine.errors import Refused
 from ambermq.engine.events import (
     ConsumerAttached,
@@ -29,7 +30,6 @@ from ambermq.engine.events import (
     ProducerDetached,
 )
 from ambermq.engine.fold.apply import fold
-from ambermq.engine.model.entry_word import WORD_BYTES
 from ambermq.engine.model.lifetime import Dynamic
 from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.engine.model.publish_options import PublishOptions

@@ -24,7 +24,7 @@ from ambermq.engine.decide.context import Decision, DecisionContext, signed
 from ambermq.engine.decide.delete_subscription import SUBSCRIPTION_DECISIONS
 from ambermq.engine.decide.end_nodes import END_DECISIONS, context_after, end_links, end_nodes, end_nodes_at_start
 from ambermq.engine.decide.explain_route import EXPLAIN_DECISIONS
-from ambermq.engine.decide.publish import publish
+from ambermq.engine.decide.messages.publish import publish
 from ambermq.engine.decide.update import UPDATE_DECISIONS
 from ambermq.engine.decide.wiring import WIRING_DECISIONS, existing_queue, predeclared
 from ambermq.engine.effects import (
@@ -34,6 +34,8 @@ from ambermq.engine.effects import (
     RefusedCommand,
     Unfinished,
 )
+from ambermq.engine.entries.discard_reason import DiscardReason
+from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
 from ambermq.engine.errors import Refused
 from ambermq.engine.events import (
     Compacted,
@@ -46,8 +48,6 @@ from ambermq.engine.events import (
     Started,
 )
 from ambermq.engine.fold.apply import apply, fold
-from ambermq.engine.model.discard_reason import DiscardReason
-from ambermq.engine.model.entry_word import WORD_BYTES, pack_words
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import EMPTY_STATE, State

@@ -9,8 +9,8 @@ Rule 2. The consumer has no demand any more when the first part is decided: else
 from typing import Final
 
 from ambermq.engine.decide.context import DecisionContext
+from ambermq.engine.entries.outcome import MODIFIED_FAILED, RELEASED
 from ambermq.engine.events import Event, Settled
-from ambermq.engine.model.outcome import MODIFIED_FAILED, RELEASED
 from ambermq.engine.model.state import State
 
 __all__ = ["CHANGES_PER_RETURN", "release_part", "release_unsent"]

@@ -5,8 +5,8 @@ Rule 2. Returned messages are dispatched before the others, each kind in the ord
 Rule 3. Consumers of a queue take strict turns. A consumer that excludes an entry does not block the later entries.
 Rule 4. Bodies are read through the log in the arguments: no module here opens a file.
 
-Imports: engine, engine/commands, engine/events, engine/fold, engine/model, engine/routing, engine/selectors, log,
-    log/format, log/read, log/write, snapshot.
+Imports: engine, engine/commands, engine/entries, engine/events, engine/fold, engine/model, engine/routing,
+    engine/selectors, log, log/format, log/read, log/write, snapshot.
 Imported by: engine/loop.
 Names: dispatch, Demand, Want, SelectorScan, MessagePeek.
 """

@@ -10,8 +10,8 @@ from typing import Any, Final, final
 from ambermq.engine.dispatch.returned_walk import ReturnedCursor, ReturnJournal
 from ambermq.engine.dispatch.selector_scan import SelectorScan
 from ambermq.engine.effects import Deliver
+from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.events import ConsumerDetached, Event, Settled
-from ambermq.engine.model.outcome import OutcomeKind
 from ambermq.engine.model.state import State
 
 __all__ = ["RETURN_OUTCOMES", "Demand", "Want"]

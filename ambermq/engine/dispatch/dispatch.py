@@ -27,11 +27,11 @@ from ambermq.engine.dispatch.demand import Demand, Want
 from ambermq.engine.dispatch.returned_walk import Visits
 from ambermq.engine.dispatch.selector_scan import Peek, SelectorScan, is_available
 from ambermq.engine.effects import AT_CLOSE, Deliver, Drained, Effect
+from ambermq.engine.entries.entry import Entry
+from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, size_of, total_size, unpack_words
+from ambermq.engine.entries.outcome import ACCEPTED
 from ambermq.engine.events import Acquired, Event, Settled
 from ambermq.engine.fold.apply import acquired, settled
-from ambermq.engine.model.entry import Entry
-from ambermq.engine.model.entry_word import WORD_BYTES, pack_words, size_of, total_size, unpack_words
-from ambermq.engine.model.outcome import ACCEPTED
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
 from ambermq.engine.selectors.fields import Fields

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ambermq.engine.model.entry import Entry
+from ambermq.engine.entries.entry import Entry
 from ambermq.log.buffer import Buffer
 from ambermq.log.read.body_store import DAMAGED, BodyStore
 

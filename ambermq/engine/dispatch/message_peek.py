@@ -10,7 +10,7 @@ from typing import final
 
 from ambermq.engine.commands import ReportDamage
 from ambermq.engine.dispatch.selector_scan import Counted
-from ambermq.engine.model.entry import Entry
+from ambermq.engine.entries.entry import Entry
 from ambermq.engine.routing.router import FieldsOf
 from ambermq.engine.selectors.fields import Fields
 from ambermq.log.buffer import Buffer

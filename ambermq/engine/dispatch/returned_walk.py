@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, final
 
-from ambermq.engine.model.entry_word import WORD_BYTES, unpack_words
+from ambermq.engine.entries.entry_word import WORD_BYTES, unpack_words
 from ambermq.engine.model.queue import Queue
 
 __all__ = ["ReturnJournal", "ReturnedCursor", "Visits"]

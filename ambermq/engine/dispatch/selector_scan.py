@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, final
 
 from ambermq.engine.dispatch.returned_walk import ReturnedCursor, ReturnJournal, Visits
-from ambermq.engine.model.entry import Entry
-from ambermq.engine.model.entry_word import WORD_BYTES, size_of, unpack_words
+from ambermq.engine.entries.entry import Entry
+from ambermq.engine.entries.entry_word import WORD_BYTES, size_of, unpack_words
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.selectors.fields import Fields
 from ambermq.engine.selectors.pausable_fields import LONG_BYTES, KnownTerms, PausableFields

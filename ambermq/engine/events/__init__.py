@@ -6,7 +6,7 @@ Rule 3. `offset` is that of the run's first record: it is the identity of what t
 Rule 4. A family's module holds everything about its events: class, number, name, record layout, codec, index keys,
         facts, line. It is pure. It imports the model and `log`'s draft, never records, fold or tools.
 
-Imports: engine, engine/model, engine/settings, log.
+Imports: engine, engine/entries, engine/model, engine/settings, log.
 Imported by: the packages of engine above it, protocol/gateway, tools.
 Names: Event, EventType, Published, Acquired, Settled, QueueDeclared.
 

@@ -4,14 +4,14 @@ from typing import Final, final
 
 from msgspec import Struct, json
 
+from ambermq.engine.entries.discard_reason import DiscardReason
+from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, ranges_of, total_size, unpack_words
+from ambermq.engine.entries.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.events.event_type import EventType, Facts, IndexKeys, Layout, LinkColumn, SizeBound, field_facts
 from ambermq.engine.events.json_meta import encode_json
 from ambermq.engine.events.line_template import Choice, Listed
 from ambermq.engine.events.record_draft import RecordDraft
 from ambermq.engine.events.user_meta import UserMeta, by_meta
-from ambermq.engine.model.discard_reason import DiscardReason
-from ambermq.engine.model.entry_word import WORD_BYTES, pack_words, ranges_of, total_size, unpack_words
-from ambermq.engine.model.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
 
 __all__ = ["Acquired", "Damaged", "Discarded", "Purged", "Settled"]
 

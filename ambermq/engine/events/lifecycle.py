@@ -4,10 +4,10 @@ from typing import Final, final
 
 from msgspec import Struct
 
+from ambermq.engine.entries.entry_word import pack_words, unpack_words
 from ambermq.engine.events.event_type import EventType, Facts, IndexKeys, Layout, SizeBound, field_facts
 from ambermq.engine.events.line_template import Choice
 from ambermq.engine.events.user_meta import UserMeta, by_meta
-from ambermq.engine.model.entry_word import pack_words, unpack_words
 from ambermq.engine.model.vhost_mode import VhostMode
 
 __all__ = ["ClockStepped", "Compacted", "Lost", "Reset", "Started"]

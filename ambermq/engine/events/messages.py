@@ -14,10 +14,7 @@ from typing import Final, final
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from ambermq.engine.events.event_type import EventType, Facts, Layout, LinkColumn, field_facts
-from ambermq.engine.events.line_template import Choice
-from ambermq.engine.events.record_draft import RecordDraft
-from ambermq.engine.model.entry_word import (
+from ambermq.engine.entries.entry_word import (
     WORD_BYTES,
     make_run,
     pack_words,
@@ -26,6 +23,9 @@ from ambermq.engine.model.entry_word import (
     size_of,
     unpack_words,
 )
+from ambermq.engine.events.event_type import EventType, Facts, Layout, LinkColumn, field_facts
+from ambermq.engine.events.line_template import Choice
+from ambermq.engine.events.record_draft import RecordDraft
 from ambermq.log.buffer import Buffer
 
 __all__ = ["Chunked", "Published"]

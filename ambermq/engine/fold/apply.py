@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from ambermq.engine.entries.entry import Entry
+from ambermq.engine.entries.outcome import MODIFIED_FAILED
 from ambermq.engine.events import (
     Acquired,
     Attached,
@@ -40,9 +42,7 @@ from ambermq.engine.events import (
 )
 from ambermq.engine.fold.wide_fanout import spread
 from ambermq.engine.model.attachment import Attachment
-from ambermq.engine.model.entry import Entry
 from ambermq.engine.model.muxer import Muxer
-from ambermq.engine.model.outcome import MODIFIED_FAILED
 from ambermq.engine.model.queue import new_queue
 from ambermq.engine.model.state import EMPTY_STATE, Consumer, Links, Producer, State
 from ambermq.snapshot.persistent_map import PersistentMap

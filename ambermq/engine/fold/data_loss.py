@@ -10,8 +10,8 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from ambermq.engine.entries.entry_word import WORD_BYTES, unpack_words
 from ambermq.engine.events import Damaged
-from ambermq.engine.model.entry_word import WORD_BYTES, unpack_words
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
 from ambermq.snapshot.persistent_queue import PersistentQueue

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, final
 
 from ambermq.engine.effects import Effect
+from ambermq.engine.entries.entry import Entry
 from ambermq.engine.events import Event, Published
-from ambermq.engine.model.entry import Entry
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
 

@@ -8,6 +8,8 @@ Rule 2. A message has one place for each queue that it was routed to; each place
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from ambermq.engine.entries.entry_word import WORD_BYTES
+from ambermq.engine.entries.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
 from ambermq.engine.events import (
     Acquired,
     ConsumerDetached,
@@ -21,8 +23,6 @@ from ambermq.engine.events import (
     Settled,
     Started,
 )
-from ambermq.engine.model.entry_word import WORD_BYTES
-from ambermq.engine.model.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
 
 __all__ = ["MessagePlace", "MessagePlaceState", "Step", "StepKind", "Track"]
 

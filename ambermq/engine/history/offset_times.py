@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final, final
 
-from ambermq.engine.model.entry_word import entry_of, unpack_words
+from ambermq.engine.entries.entry_word import entry_of, unpack_words
 from ambermq.engine.model.queue import Queue
 from ambermq.log.manifest.manifest import SealedSegment
 

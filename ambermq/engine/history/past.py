@@ -21,11 +21,11 @@ from typing import Final, Self
 
 from msgspec.structs import replace
 
+from ambermq.engine.entries.entry_word import WORD_BYTES, total_size
 from ambermq.engine.errors import EngineError
 from ambermq.engine.events import Event, Published, Started
 from ambermq.engine.fold.apply import apply
 from ambermq.engine.history.timestamps import iso_time
-from ambermq.engine.model.entry_word import WORD_BYTES, total_size
 from ambermq.engine.model.state import EMPTY_STATE, State
 from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.engine.records.event_fields import next_after

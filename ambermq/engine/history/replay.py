@@ -9,11 +9,11 @@ from typing import final
 
 from msgspec.structs import replace
 
+from ambermq.engine.entries.entry_word import WORD_BYTES, total_size
 from ambermq.engine.errors import EngineError
 from ambermq.engine.events import Event, Published
 from ambermq.engine.history.past import PastError, PastKind
 from ambermq.engine.history.timestamps import iso_time
-from ambermq.engine.model.entry_word import WORD_BYTES, total_size
 from ambermq.engine.records.event_fields import next_after
 from ambermq.engine.records.reader import events_of
 from ambermq.log.errors import LogError

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from heapq import merge
 from typing import Any, Final
 
+from ambermq.engine.entries.entry_word import entry_of
 from ambermq.engine.history.updatable_settings import differing, values_of
 from ambermq.engine.model.condition_text import argument_text
-from ambermq.engine.model.entry_word import entry_of
 from ambermq.engine.model.queue import Counters, Queue
 from ambermq.engine.model.state import State
 

@@ -12,9 +12,9 @@ from typing import Final, final
 
 from ambermq.engine.commands import Command, Publish, Settle
 from ambermq.engine.config import EngineConfig
+from ambermq.engine.entries.outcome import ACCEPTED
 from ambermq.engine.fold.wide_fanout import WideFanout
 from ambermq.engine.loop.schedule import Schedule
-from ambermq.engine.model.outcome import ACCEPTED
 
 __all__ = ["CommandQueue"]
 

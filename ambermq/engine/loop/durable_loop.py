@@ -42,6 +42,8 @@ from ambermq.engine.dispatch.large_message import assemble
 from ambermq.engine.dispatch.message_peek import MessagePeek
 from ambermq.engine.dispatch.selector_scan import SelectorScan
 from ambermq.engine.effects import CommandFailed, ConsumerEnded, ConsumerReady, Effect, ProducersEnded, Unfinished
+from ambermq.engine.entries.entry import Entry
+from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
 from ambermq.engine.errors import Refused
 from ambermq.engine.events import ClockStepped, Lost
 from ambermq.engine.fold.data_loss import damage_of
@@ -54,8 +56,6 @@ from ambermq.engine.loop.format_level import FormatLevel
 from ambermq.engine.loop.logged_state import LoggedState
 from ambermq.engine.loop.schedule import Schedule
 from ambermq.engine.loop.tick_work import HIDDEN_WORK, hidden_work
-from ambermq.engine.model.entry import Entry
-from ambermq.engine.model.entry_word import WORD_BYTES, pack_words
 from ambermq.engine.model.state import State
 from ambermq.engine.records.writer import WRITE
 from ambermq.engine.routing.router import FieldsOf, Router, no_fields

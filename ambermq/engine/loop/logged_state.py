@@ -7,13 +7,13 @@ Rule 2. What an event changes beside the state follows at once: queues to dispat
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.release_parts import CHANGES_PER_RETURN
 from ambermq.engine.dispatch.demand import RETURN_OUTCOMES, Demand
+from ambermq.engine.entries.entry import PLAIN
+from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, unpack_words
 from ambermq.engine.events import ConsumerDetached, Discarded, Event, Published, QueueConfigured, Reset, Settled
 from ambermq.engine.fold.apply import APPLY
 from ambermq.engine.loop.discarded_state import DiscardedState
 from ambermq.engine.loop.pending_effects import PendingEffects
 from ambermq.engine.loop.tick_work import LEAVES_PER_CHANGE
-from ambermq.engine.model.entry import PLAIN
-from ambermq.engine.model.entry_word import WORD_BYTES, pack_words, unpack_words
 from ambermq.engine.model.state import State
 from ambermq.engine.records.writer import WRITE
 from ambermq.engine.routing.router import WIRING, Router

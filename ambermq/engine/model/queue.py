@@ -12,11 +12,11 @@ from typing import final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ambermq.engine.model.entry import PLAIN, Entry
-from ambermq.engine.model.entry_word import WORD_BYTES, entry_of, size_of, total_size, unpack_words
+from ambermq.engine.entries.entry import PLAIN, Entry
+from ambermq.engine.entries.entry_word import WORD_BYTES, entry_of, size_of, total_size, unpack_words
+from ambermq.engine.entries.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
+from ambermq.engine.entries.redelivery_order import merge_returned
 from ambermq.engine.model.lifetime import Lifetime
-from ambermq.engine.model.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
-from ambermq.engine.model.redelivery_order import merge_returned
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.snapshot.persistent_map import PersistentMap
 from ambermq.snapshot.persistent_queue import EMPTY_QUEUE, PersistentQueue

@@ -8,10 +8,10 @@ Rule 3. A run of any length is one set of facts: its entries are ranges [first, 
 from collections.abc import Callable
 from typing import Final
 
+from ambermq.engine.entries.entry_word import WORD_BYTES
 from ambermq.engine.events import Event, Published, QueueDeclared
 from ambermq.engine.events.event_type import Facts
 from ambermq.engine.events.registry import BY_CLASS, REGISTRY
-from ambermq.engine.model.entry_word import WORD_BYTES
 
 __all__ = ["EVENT_TYPES", "QueueName", "facts_of", "next_after", "queues_of", "type_of"]
 

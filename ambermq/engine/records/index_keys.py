@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from struct import Struct, unpack_from
 from typing import Final
 
+from ambermq.engine.entries.entry_word import WORD_BYTES
 from ambermq.engine.events import Acquired
 from ambermq.engine.events.event_type import IndexKeys
 from ambermq.engine.events.registry import NUMBERS, REGISTRY
-from ambermq.engine.model.entry_word import WORD_BYTES
 from ambermq.log.format.batch import Batch
 
 __all__ = ["BROKER", "bucket_key", "node_key", "touches_of"]

@@ -9,11 +9,11 @@ Rule 3. Coalesced settlements are at most a quarter of a batch, which always fit
 from typing import Final
 
 from ambermq.engine.config import EngineConfig
+from ambermq.engine.entries.entry_word import WORD_BYTES
 from ambermq.engine.events.event_type import SizeBound
 from ambermq.engine.events.json_meta import JSON_FACTOR
 from ambermq.engine.events.registry import REGISTRY
 from ambermq.engine.fold.data_loss import RUN_WORDS_MAX
-from ambermq.engine.model.entry_word import WORD_BYTES
 from ambermq.engine.model.queue_template import QueueTemplate
 from ambermq.log.format.record import RECORD
 

@@ -30,10 +30,10 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from ambermq.engine.entries.entry import Entry
+from ambermq.engine.entries.entry_word import WORD_BYTES, total_size
 from ambermq.engine.errors import EngineError
 from ambermq.engine.model.attachment import Attachment, Condition
-from ambermq.engine.model.entry import Entry
-from ambermq.engine.model.entry_word import WORD_BYTES, total_size
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.muxer import Muxer, MuxerKind, Options
 from ambermq.engine.model.queue import Counters, Queue

@@ -5,9 +5,9 @@ Rule 2. A fault of a peer ends its link, session or connection; a fault of the b
 Rule 3. Gateway is one virtual host. It knows each ConnectionGateway only by a Protocol (connection_peer.py).
 Rule 4. A connection whose output may have grown is in `touched` until the server has flushed it.
 
-Imports: engine, engine/commands, engine/history, engine/model, protocol, protocol/amqp10/*, protocol/auth,
-    protocol/gateway/*, protocol/management, protocol/management/access, protocol/management/administration,
-    protocol/management/peers.
+Imports: engine, engine/commands, engine/entries, engine/history, engine/model, protocol, protocol/amqp10/*,
+    protocol/auth, protocol/gateway/*, protocol/management, protocol/management/access,
+    protocol/management/administration, protocol/management/peers.
 Imported by: protocol/server.
 Names: Gateway, ConnectionGateway, Attaches, ConnectionLogin, EnginePort, BrokerNodes, ContainerIds.
 """

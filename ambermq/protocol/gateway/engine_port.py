@@ -8,8 +8,8 @@ from typing import Protocol
 
 from ambermq.engine.commands import Command, Publish, Settle
 from ambermq.engine.config import EngineConfig
+from ambermq.engine.entries.entry import Entry
 from ambermq.engine.history.replay import Replay
-from ambermq.engine.model.entry import Entry
 from ambermq.engine.model.state import State
 from ambermq.engine.time_budget import TimeBudget
 from ambermq.protocol.amqp10.types.decode import Buffer

@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple, final
 
 from ambermq.engine.commands import Publish, Settle
 from ambermq.engine.effects import CommandFailed, ConsumerEnded, Deliver, Effect, PublishDone
-from ambermq.engine.model.entry_word import unpack_words
-from ambermq.engine.model.outcome import OutcomeKind
+from ambermq.engine.entries.entry_word import unpack_words
+from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.protocol.amqp10.serial_number import MASK
 from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.gateway.links.routing_fields import RoutingFields

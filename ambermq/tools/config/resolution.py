@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import IO, Any, final
 
 from ambermq.engine.config import EngineConfig
+from ambermq.engine.entries.entry_word import WORD_BYTES
 from ambermq.engine.errors import EngineError
-from ambermq.engine.model.entry_word import WORD_BYTES
 from ambermq.engine.records.size_bounds import largest_record
 from ambermq.log.config import BATCH_OVERHEAD_BYTES, LogConfig
 from ambermq.log.errors import LogError

@@ -16,6 +16,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from ambermq.engine.entries.entry_word import WORD_BYTES, unpack_words
+from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.events import (
     ConsumerAttached,
     ConsumerDetached,
@@ -26,8 +28,6 @@ from ambermq.engine.events import (
 )
 from ambermq.engine.events.messages import DURABLE, LARGE
 from ambermq.engine.events.registry import NUMBERS, TYPE_NAMES
-from ambermq.engine.model.entry_word import WORD_BYTES, unpack_words
-from ambermq.engine.model.outcome import OutcomeKind
 from ambermq.log.errors import DamageError
 from ambermq.log.format.batch import Mismatch
 from ambermq.log.format.compression import plain_bodies

@@ -14,11 +14,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from ambermq.engine.entries.entry_word import WORD_BYTES
 from ambermq.engine.events import Acquired, Chunked, Damaged, Published, QueueDeclared
 from ambermq.engine.events.event_type import IndexKeys, LinkColumn
 from ambermq.engine.events.messages import FANOUT, LARGE
 from ambermq.engine.events.registry import NUMBERS, REGISTRY
-from ambermq.engine.model.entry_word import WORD_BYTES
 from ambermq.log.buffer import Buffer
 from ambermq.log.format.batch import BatchHeader
 
@@ -256,7 +256,7 @@ def _fill_named(records: Records, rows: Rows, within: Longs) -> None:
 
 
 def _sizes(codes: Longs) -> Longs:
-    """Return sizes by their 16-bit codes; see engine/model/entry_word.py."""
+    """Return sizes by their 16-bit codes; see engine/entries/entry_word.py."""
     sizes: Longs = (codes & 0x7FF) << (codes >> 11 & 31)
     return sizes
 

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import click
 
+from ambermq.engine.entries.entry import PLAIN, Entry
+from ambermq.engine.entries.entry_word import entry_of, size_of
 from ambermq.engine.history.past import Past, PastError
 from ambermq.engine.history.timestamps import iso_time
-from ambermq.engine.model.entry import PLAIN, Entry
-from ambermq.engine.model.entry_word import entry_of, size_of
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
 from ambermq.log.buffer import Buffer

@@ -6,6 +6,7 @@ Rule: a row is one step on one queue, with its time and the time since the row b
 from collections.abc import Callable
 from typing import Any, Final
 
+from ambermq.engine.entries.outcome import Outcome
 from ambermq.engine.events import Discarded, Started
 from ambermq.engine.history.id_origins import Link
 from ambermq.engine.history.message_route import Passage
@@ -13,7 +14,6 @@ from ambermq.engine.history.message_steps import MessagePlace, MessagePlaceState
 from ambermq.engine.history.message_story import MessageStory, Route
 from ambermq.engine.history.timestamps import iso_time
 from ambermq.engine.model.condition_text import argument_text
-from ambermq.engine.model.outcome import Outcome
 from ambermq.tools.terminal.durations import duration_text
 
 __all__ = ["COLUMNS", "place_lines", "place_values", "story_rows"]

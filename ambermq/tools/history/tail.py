@@ -12,10 +12,10 @@ from typing import Final
 
 import click
 
+from ambermq.engine.entries.entry_word import entry_of, unpack_words
 from ambermq.engine.events import Acquired, Damaged, Discarded, Event, Published, Settled
 from ambermq.engine.history.message_story import find_message, open_search
 from ambermq.engine.history.past import Past, open_past
-from ambermq.engine.model.entry_word import entry_of, unpack_words
 from ambermq.engine.model.state import EMPTY_STATE
 from ambermq.engine.records.event_fields import next_after
 from ambermq.protocol.amqp10.message.publish_outline import message_id_hash

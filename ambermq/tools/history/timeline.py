@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ambermq.engine.entries.entry_word import entry_of
 from ambermq.engine.events import Event
 from ambermq.engine.fold.apply import apply
-from ambermq.engine.model.entry_word import entry_of
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
 

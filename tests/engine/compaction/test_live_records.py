@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ambermq.engine.compaction.live_records import kept_offsets
+from ambermq.engine.entries.entry import PLAIN
 from ambermq.engine.events import Chunked
-from ambermq.engine.model.entry import PLAIN
 from ambermq.engine.model.queue import Queue
 from tests.engine.lived import Lived
 from tests.engine.world import World

@@ -33,6 +33,8 @@ from ambermq.engine.effects import (
     PublishDone,
     RefusedCommand,
 )
+from ambermq.engine.entries.entry_word import entry_of, make_words, pack_words, unpack_words
+from ambermq.engine.entries.outcome import ACCEPTED, RELEASED, OutcomeKind
 from ambermq.engine.events import (
     Attached,
     Chunked,
@@ -52,9 +54,7 @@ from ambermq.engine.events import (
     Started,
 )
 from ambermq.engine.fold.apply import fold
-from ambermq.engine.model.entry_word import entry_of, make_words, pack_words, unpack_words
 from ambermq.engine.model.muxer import QUEUE_MUXER, TOPIC_MUXER, MuxerKind
-from ambermq.engine.model.outcome import ACCEPTED, RELEASED, OutcomeKind
 from ambermq.engine.routing.router import Router
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.snapshot.persistent_map import PersistentMap

@@ -18,11 +18,11 @@ from ambermq.engine.commands import (
 )
 from ambermq.engine.decide.decide import started
 from ambermq.engine.effects import ConsumerEnded, ConsumerReady, ProducerReady, ProducersEnded, RefusedCommand
+from ambermq.engine.entries.entry_word import pack_words
+from ambermq.engine.entries.outcome import ACCEPTED, RELEASED
 from ambermq.engine.events import Detached, MuxerDeleted, QueueDeleted
 from ambermq.engine.fold.apply import fold
-from ambermq.engine.model.entry_word import pack_words
 from ambermq.engine.model.lifetime import Dynamic, Lifetime
-from ambermq.engine.model.outcome import ACCEPTED, RELEASED
 from ambermq.engine.model.state import EMPTY_STATE, Consumer, Producer, State
 from ambermq.engine.model.subscription import SubscriptionRequest
 from tests.engine.histories import lived

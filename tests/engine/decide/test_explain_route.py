@@ -10,12 +10,12 @@ from ambermq.engine.commands import AttachMember, AttachProducer, DeclareMuxer, 
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.explain_route import Explained
 from ambermq.engine.effects import Answered, Effect, ProducerReady, PublishDone, RefusedCommand
+from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.events import Published
 from ambermq.engine.model.attachment import Argument, Condition
 from ambermq.engine.model.muxer import MuxerKind, Options
-from ambermq.engine.model.outcome import OutcomeKind
 from ambermq.engine.settings.queue_settings import Settings
-from tests.engine.decide.test_publish import fields_of
+from tests.engine.decide.messages.test_publish import fields_of
 from tests.engine.world import World
 
 MUXERS = ("a", "b", "c", "d", "QUEUE", "TOPIC")

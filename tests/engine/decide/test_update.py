@@ -20,10 +20,10 @@ from ambermq.engine.commands import (
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.explain_route import explain
 from ambermq.engine.effects import AT_CLOSE, Answered, ProducerReady, PublishDone, RefusedCommand
+from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.events import Event, MuxerUpdated, Published, QueueUpdated
 from ambermq.engine.fold.apply import fold
 from ambermq.engine.model.muxer import MuxerKind, Options
-from ambermq.engine.model.outcome import OutcomeKind
 from ambermq.engine.model.state import EMPTY_STATE, State
 from ambermq.engine.routing.lossy_draw import passes
 from ambermq.engine.routing.router import no_fields

@@ -13,9 +13,9 @@ from ambermq.engine.config import EngineConfig
 from ambermq.engine.dispatch.demand import Want
 from ambermq.engine.dispatch.selector_scan import SelectorScan
 from ambermq.engine.effects import AT_CLOSE, Deliver, Drained
+from ambermq.engine.entries.entry_word import size_of, unpack_words
+from ambermq.engine.entries.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.events import Acquired, Settled
-from ambermq.engine.model.entry_word import size_of, unpack_words
-from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.selectors.selector import parse_selector
 from tests.engine.world import World
 

@@ -1,7 +1,7 @@
 """Large messages are put together when they leave."""
 
 from ambermq.engine.dispatch.large_message import assemble
-from ambermq.engine.model.entry import PLAIN, Entry
+from ambermq.engine.entries.entry import PLAIN, Entry
 from ambermq.log.buffer import Buffer
 from ambermq.log.read.body_store import DAMAGED
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ambermq.engine.dispatch.returned_walk import ReturnJournal, Visits
+from ambermq.engine.entries.entry_word import unpack_words
+from ambermq.engine.entries.outcome import MODIFIED_FAILED, RELEASED, Outcome
 from ambermq.engine.events import Acquired
-from ambermq.engine.model.entry_word import unpack_words
-from ambermq.engine.model.outcome import MODIFIED_FAILED, RELEASED, Outcome
 from tests.engine.dispatch.test_dispatch import HERE, numbers, selected, selecting
 from tests.engine.world import World
 

@@ -7,8 +7,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 
 from ambermq.engine.dispatch import returned_walk
 from ambermq.engine.dispatch.returned_walk import ReturnedCursor, ReturnJournal
-from ambermq.engine.model.entry_word import make_words, pack_words, unpack_words
-from ambermq.engine.model.outcome import MODIFIED_FAILED, RELEASED
+from ambermq.engine.entries.entry_word import make_words, pack_words, unpack_words
+from ambermq.engine.entries.outcome import MODIFIED_FAILED, RELEASED
 from ambermq.engine.model.queue import new_queue
 from ambermq.engine.settings.queue_settings import Settings
 

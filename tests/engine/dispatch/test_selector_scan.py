@@ -14,9 +14,9 @@ from ambermq.engine.config import EngineConfig
 from ambermq.engine.dispatch.returned_walk import ReturnJournal
 from ambermq.engine.dispatch.selector_scan import SelectorScan
 from ambermq.engine.effects import Deliver, Effect
-from ambermq.engine.model.entry import Entry
-from ambermq.engine.model.entry_word import make_words, pack_words
-from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
+from ambermq.engine.entries.entry import Entry
+from ambermq.engine.entries.entry_word import make_words, pack_words
+from ambermq.engine.entries.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.model.queue import Queue, new_queue
 from ambermq.engine.selectors.fields import ABSENT, Added, Fields
 from ambermq.engine.selectors.selector import parse_selector

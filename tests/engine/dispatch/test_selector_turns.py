@@ -12,9 +12,9 @@ from ambermq.engine.config import EngineConfig
 from ambermq.engine.dispatch.returned_walk import ReturnJournal
 from ambermq.engine.dispatch.selector_scan import SelectorScan
 from ambermq.engine.effects import Deliver, Drained, Effect, RefusedCommand
-from ambermq.engine.model.entry import Entry
-from ambermq.engine.model.entry_word import WORD_BYTES, make_words, pack_words, unpack_words
-from ambermq.engine.model.outcome import MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
+from ambermq.engine.entries.entry import Entry
+from ambermq.engine.entries.entry_word import WORD_BYTES, make_words, pack_words, unpack_words
+from ambermq.engine.entries.outcome import MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.model.queue import new_queue
 from ambermq.engine.selectors.selector import parse_selector
 from ambermq.engine.settings.queue_settings import Settings

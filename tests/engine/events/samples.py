@@ -8,6 +8,9 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from ambermq.engine.entries.discard_reason import DiscardReason
+from ambermq.engine.entries.entry_word import make_words, pack_words
+from ambermq.engine.entries.outcome import ACCEPTED, Outcome, OutcomeKind
 from ambermq.engine.events import (
     Acquired,
     Attached,
@@ -39,11 +42,8 @@ from ambermq.engine.events import (
     Subscribed,
 )
 from ambermq.engine.model.attachment import Condition
-from ambermq.engine.model.discard_reason import DiscardReason
-from ambermq.engine.model.entry_word import make_words, pack_words
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.muxer import MuxerKind, Options
-from ambermq.engine.model.outcome import ACCEPTED, Outcome, OutcomeKind
 from ambermq.engine.model.publish_options import PublishOptions, Unroutable
 from ambermq.engine.model.subscription import Subscription
 from ambermq.engine.model.vhost_mode import VhostMode

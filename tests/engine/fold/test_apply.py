@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ambermq.engine.entries.entry_word import make_words, pack_words, total_size, unpack_words
+from ambermq.engine.entries.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.events import (
     Acquired,
     Attached,
@@ -28,9 +30,7 @@ from ambermq.engine.events import (
     Started,
 )
 from ambermq.engine.fold.apply import apply, fold
-from ambermq.engine.model.entry_word import make_words, pack_words, total_size, unpack_words
 from ambermq.engine.model.muxer import MuxerKind
-from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.model.state import EMPTY_STATE, State
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.snapshot.persistent_map import PersistentMap

@@ -4,10 +4,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ambermq.engine.decide.decide import started
+from ambermq.engine.entries.entry_word import WORD_BYTES, entry_of
 from ambermq.engine.events import Damaged
 from ambermq.engine.fold.apply import apply, fold
 from ambermq.engine.fold.data_loss import damage_of
-from ambermq.engine.model.entry_word import WORD_BYTES, entry_of
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
 from tests.engine.histories import lived

@@ -8,13 +8,13 @@ from ambermq.engine.commands import AttachMember, DeclareMuxer, DeclareQueue, In
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide import publish
 from ambermq.engine.effects import Answered, Deliver, PublishDone
+from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.events import Published, QueueDeclared
 from ambermq.engine.fold import apply
 from ambermq.engine.fold import wide_fanout as spreading
 from ambermq.engine.fold.apply import fold
 from ambermq.engine.loop.schedule import SOON
 from ambermq.engine.model.muxer import MuxerKind
-from ambermq.engine.model.outcome import OutcomeKind
 from ambermq.engine.model.state import EMPTY_STATE, State
 from ambermq.engine.settings.queue_settings import DROP_HEAD, REJECT, Settings
 from ambermq.log.config import LogConfig

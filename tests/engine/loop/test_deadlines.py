@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from ambermq.engine.commands import Settle
 from ambermq.engine.config import EngineConfig
+from ambermq.engine.entries.entry_word import pack_words
+from ambermq.engine.entries.outcome import ACCEPTED, RELEASED
 from ambermq.engine.loop.schedule import LATER, NOW, SOON, SYNCED
-from ambermq.engine.model.entry_word import pack_words
-from ambermq.engine.model.outcome import ACCEPTED, RELEASED
 from tests.engine.rig import Rig, held
 
 _SYNC_US = 10_000

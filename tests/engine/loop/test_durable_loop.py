@@ -17,10 +17,10 @@ from ambermq.engine.commands import (
 )
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import Answered, ConsumerEnded, Deliver, OutcomeApplied, PublishDone, RefusedCommand
+from ambermq.engine.entries.entry_word import pack_words
+from ambermq.engine.entries.outcome import ACCEPTED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.events.registry import TYPE_NAMES
 from ambermq.engine.loop.schedule import FOREVER_US, FULL, LATER, SOON
-from ambermq.engine.model.entry_word import pack_words
-from ambermq.engine.model.outcome import ACCEPTED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.log.errors import LogFailed
 from tests.engine.rig import COLD, Rig, delivered, held

@@ -5,9 +5,9 @@ import pytest
 from ambermq.engine.commands import DetachConsumer, ReportDamage, Settle
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import Deliver, Drained, PublishDone
+from ambermq.engine.entries.entry_word import make_words
+from ambermq.engine.entries.outcome import Outcome, OutcomeKind
 from ambermq.engine.events import Published
-from ambermq.engine.model.entry_word import make_words
-from ambermq.engine.model.outcome import Outcome, OutcomeKind
 from tests.engine.rig import Rig, delivered, held
 from tests.log.simulated import SimulatedFile
 

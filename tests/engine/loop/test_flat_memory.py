@@ -7,8 +7,8 @@ from typing import Final
 
 from ambermq.engine.commands import Settle
 from ambermq.engine.effects import Deliver
-from ambermq.engine.model.entry_word import pack_words
-from ambermq.engine.model.outcome import ACCEPTED
+from ambermq.engine.entries.entry_word import pack_words
+from ambermq.engine.entries.outcome import ACCEPTED
 from tests.protocol.watching import DiskRig
 
 RUN: Final = 500

@@ -9,10 +9,10 @@ import pytest
 from ambermq.engine.commands import AttachMember, DeclareMuxer, DeclareQueue, ExplainRoute
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import Answered, Effect, PublishDone
+from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.errors import EngineError
 from ambermq.engine.model.attachment import Argument
 from ambermq.engine.model.muxer import MuxerKind
-from ambermq.engine.model.outcome import OutcomeKind
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.engine.time_budget import standing_clock
 from tests.engine.dispatch.test_selector_scan import fields_of

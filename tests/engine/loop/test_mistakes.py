@@ -9,13 +9,13 @@ from ambermq.engine.commands import Publish, Settle
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.decide import DECIDE
 from ambermq.engine.effects import CommandFailed, PublishDone
+from ambermq.engine.entries.entry_word import pack_words
+from ambermq.engine.entries.outcome import RELEASED
 from ambermq.engine.errors import Refused
 from ambermq.engine.events import Lost, Started
 from ambermq.engine.fold.apply import fold
 from ambermq.engine.loop import durable_loop as durable
 from ambermq.engine.loop import effect_release, logged_state
-from ambermq.engine.model.entry_word import pack_words
-from ambermq.engine.model.outcome import RELEASED
 from ambermq.engine.model.state import State
 from ambermq.engine.records.reader import events_of
 from ambermq.log.recovery.recovery import Recovery

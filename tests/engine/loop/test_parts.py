@@ -32,17 +32,17 @@ from ambermq.engine.effects import (
     PublishDone,
     RefusedCommand,
 )
+from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.fold.apply import fold
 from ambermq.engine.loop.schedule import SOON
 from ambermq.engine.model.attachment import Condition
 from ambermq.engine.model.muxer import MuxerKind, Options
-from ambermq.engine.model.outcome import OutcomeKind
 from ambermq.engine.model.queue_template import QueueTemplate, QueueTemplates, TemplateAttachment
 from ambermq.engine.model.state import EMPTY_STATE
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.log.buffer import Buffer
 from ambermq.log.config import LogConfig
-from tests.engine.decide.test_publish import fields_of
+from tests.engine.decide.messages.test_publish import fields_of
 from tests.engine.rig import Rig
 from tests.engine.world import World
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from ambermq.engine.dispatch.demand import Demand, Want
 from ambermq.engine.effects import Deliver, Drained, Effect, PublishDone
+from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.loop.pending_effects import PendingEffects
-from ambermq.engine.model.outcome import OutcomeKind
 
 DURABLE, UNSYNCED, LATER = 100, 200, 300
 

@@ -6,10 +6,10 @@ from select import select
 from ambermq.engine.commands import AttachConsumer, AttachProducer, Publish, Settle
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import ConsumerReady, Deliver, Effect, ProducerReady, PublishDone
+from ambermq.engine.entries.entry_word import pack_words
+from ambermq.engine.entries.outcome import ACCEPTED
 from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.loop.recovery import recover
-from ambermq.engine.model.entry_word import pack_words
-from ambermq.engine.model.outcome import ACCEPTED
 from ambermq.log.config import LogConfig
 from ambermq.log.recovery.recovery import Recovery
 from ambermq.log.storage.disk import DiskStorage

@@ -7,9 +7,9 @@ import pytest
 from ambermq.engine.commands import AttachConsumer, Command, DeleteQueue, DetachConsumer, Settle
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import Answered, ConsumerEnded, ConsumerReady
+from ambermq.engine.entries.entry_word import pack_words
+from ambermq.engine.entries.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome
 from ambermq.engine.loop.schedule import SOON
-from ambermq.engine.model.entry_word import pack_words
-from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.subscription import SubscriptionRequest
 from tests.engine.rig import Rig, held

@@ -11,12 +11,12 @@ from ambermq.engine.commands import (
 )
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import Answered, ConsumerReady
+from ambermq.engine.entries.entry_word import pack_words
+from ambermq.engine.entries.outcome import ACCEPTED, RELEASED
 from ambermq.engine.events.registry import TYPE_NAMES
 from ambermq.engine.loop.schedule import FULL, LATER, NOW, SOON
-from ambermq.engine.model.entry_word import pack_words
 from ambermq.engine.model.lifetime import Dynamic, Lifetime
 from ambermq.engine.model.muxer import MuxerKind
-from ambermq.engine.model.outcome import ACCEPTED, RELEASED
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.log.config import LogConfig
 from tests.engine.rig import Rig, held

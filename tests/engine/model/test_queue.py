@@ -2,9 +2,9 @@
 
 import pytest
 
-from ambermq.engine.model.entry import Entry
-from ambermq.engine.model.entry_word import make_words, total_size
-from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
+from ambermq.engine.entries.entry import Entry
+from ambermq.engine.entries.entry_word import make_words, total_size
+from ambermq.engine.entries.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.model.queue import Queue, new_queue
 from ambermq.engine.settings.queue_settings import Settings
 from tests.model.history import check_conservation

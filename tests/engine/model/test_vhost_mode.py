@@ -14,13 +14,13 @@ from ambermq.engine.commands import (
 )
 from ambermq.engine.decide.decide import started
 from ambermq.engine.effects import ConsumerReady, ProducerReady, PublishDone, RefusedCommand
+from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.errors import Refused
 from ambermq.engine.events import Started
 from ambermq.engine.fold.apply import fold
 from ambermq.engine.model.attachment import Argument
 from ambermq.engine.model.lifetime import Dynamic, Lifetime
 from ambermq.engine.model.muxer import MuxerKind
-from ambermq.engine.model.outcome import OutcomeKind
 from ambermq.engine.model.state import EMPTY_STATE
 from ambermq.engine.model.vhost_mode import VhostMode, mode_named
 from ambermq.engine.records.reader import events_of

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ambermq.engine.entries.entry_word import entry_of, make_words, pack_words, ranges_of, unpack_words
+from ambermq.engine.entries.outcome import Outcome, OutcomeKind
 from ambermq.engine.events import Event, Published, QueueDeclared, Settled
 from ambermq.engine.events.registry import TYPE_NAMES
-from ambermq.engine.model.entry_word import entry_of, make_words, pack_words, ranges_of, unpack_words
-from ambermq.engine.model.outcome import Outcome, OutcomeKind
 from ambermq.engine.records.event_fields import EVENT_TYPES, facts_of, next_after, type_of
 from ambermq.engine.settings.queue_settings import Settings
 

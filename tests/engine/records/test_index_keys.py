@@ -3,6 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ambermq.engine.entries.entry_word import make_words, pack_words, unpack_words
+from ambermq.engine.entries.outcome import ACCEPTED, REJECTED, Outcome, OutcomeKind
 from ambermq.engine.events import (
     Acquired,
     Attached,
@@ -18,8 +20,6 @@ from ambermq.engine.events import (
     Settled,
     Started,
 )
-from ambermq.engine.model.entry_word import make_words, pack_words, unpack_words
-from ambermq.engine.model.outcome import ACCEPTED, REJECTED, Outcome, OutcomeKind
 from ambermq.engine.records.index_keys import BROKER, bucket_key, node_key, touches_of
 from ambermq.engine.records.reader import events_of
 from ambermq.engine.records.writer import write_event

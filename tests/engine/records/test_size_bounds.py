@@ -21,14 +21,14 @@ from ambermq.engine.commands import (
 )
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import PublishDone
+from ambermq.engine.entries.entry_word import pack_words
+from ambermq.engine.entries.outcome import ACCEPTED, Outcome, OutcomeKind
 from ambermq.engine.events import Lost
 from ambermq.engine.events.registry import NUMBERS
 from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.loop.recovery import fold_log
 from ambermq.engine.model.attachment import Condition
-from ambermq.engine.model.entry_word import pack_words
 from ambermq.engine.model.muxer import MuxerKind, Options
-from ambermq.engine.model.outcome import ACCEPTED, Outcome, OutcomeKind
 from ambermq.engine.model.queue_template import QueueTemplate, QueueTemplates, TemplateAttachment
 from ambermq.engine.model.subscription import SubscriptionRequest
 from ambermq.engine.records.size_bounds import largest_record

@@ -5,6 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from ambermq.engine.entries.entry_word import make_words, pack_words, size_of, total_size, unpack_words
+from ambermq.engine.entries.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.errors import EngineError
 from ambermq.engine.events import (
     Acquired,
@@ -36,10 +38,8 @@ from ambermq.engine.events import (
 from ambermq.engine.events.registry import NUMBERS, SKIPPABLE, TYPE_NAMES
 from ambermq.engine.fold.apply import fold
 from ambermq.engine.model.attachment import Condition
-from ambermq.engine.model.entry_word import make_words, pack_words, size_of, total_size, unpack_words
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.muxer import MuxerKind, Options
-from ambermq.engine.model.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.model.publish_options import PublishOptions, Unroutable
 from ambermq.engine.model.state import EMPTY_STATE
 from ambermq.engine.model.subscription import Subscription

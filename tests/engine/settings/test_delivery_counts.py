@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from ambermq.engine.commands import AttachConsumer, DeclareQueue, DetachConsumer, Settle, UpdateQueue
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import ConsumerEnded, ConsumerReady, Drained
+from ambermq.engine.entries.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.events.registry import TYPE_NAMES
 from ambermq.engine.model.lifetime import Dynamic, Lifetime
-from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.model.queue_template import QueueTemplate, QueueTemplates
 from ambermq.engine.settings.queue_settings import Settings
 from tests.engine.rig import Rig, delivered

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ambermq.engine.model.entry import Entry
-from ambermq.engine.model.entry_word import WORD_BYTES, make_words
+from ambermq.engine.entries.entry import Entry
+from ambermq.engine.entries.entry_word import WORD_BYTES, make_words
 from ambermq.engine.model.queue import Queue, new_queue
 from ambermq.engine.model.state import EMPTY_STATE, State
 from ambermq.engine.settings.queue_settings import Settings

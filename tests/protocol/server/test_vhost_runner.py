@@ -10,10 +10,10 @@ from unittest import mock
 from ambermq.engine.commands import Inspect, Settle
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import PublishDone
+from ambermq.engine.entries.entry_word import pack_words
+from ambermq.engine.entries.outcome import ACCEPTED
 from ambermq.engine.history.background_queries import BackgroundQueries
 from ambermq.engine.loop.schedule import FOREVER_US, NOW, SOON, SYNCED
-from ambermq.engine.model.entry_word import pack_words
-from ambermq.engine.model.outcome import ACCEPTED
 from ambermq.log.storage.worker_threads import InlineWorkers
 from ambermq.protocol.server.limited_log import LimitedLog
 from ambermq.protocol.server.vhost_runner import VhostRunner

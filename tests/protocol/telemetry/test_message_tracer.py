@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from ambermq.engine.commands import Publish, Settle
 from ambermq.engine.effects import CommandFailed, ConsumerEnded, Deliver, PublishDone
-from ambermq.engine.model.entry_word import pack_words
-from ambermq.engine.model.outcome import ACCEPTED, REJECTED, OutcomeKind
+from ambermq.engine.entries.entry_word import pack_words
+from ambermq.engine.entries.outcome import ACCEPTED, REJECTED, OutcomeKind
 from ambermq.protocol.amqp10.message.message import Message
 from ambermq.protocol.telemetry.message_tracer import MessageTracer
 from ambermq.protocol.telemetry.span import Span

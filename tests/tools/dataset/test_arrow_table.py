@@ -5,6 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from ambermq.engine.entries.entry_word import entry_of, size_of, unpack_words
 from ambermq.engine.events import (
     Acquired,
     Attached,
@@ -20,7 +21,6 @@ from ambermq.engine.events import (
     QueueDeclared,
     Settled,
 )
-from ambermq.engine.model.entry_word import entry_of, size_of, unpack_words
 from ambermq.engine.records.reader import events_of
 from ambermq.log.errors import DamageError
 from ambermq.log.read.log_reader import open_reader

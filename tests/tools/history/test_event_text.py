@@ -2,9 +2,9 @@
 
 import pytest
 
+from ambermq.engine.entries.outcome import ACCEPTED
 from ambermq.engine.events import Attached, Event, Settled
 from ambermq.engine.events.registry import TYPE_NAMES
-from ambermq.engine.model.outcome import ACCEPTED
 from ambermq.tools.history.event_text import EVENT_TYPES, event_line, iso_time, type_of
 from ambermq.tools.past.id_names import IdNames
 from tests.engine.events.samples import SAMPLES, TIME_US, WIRING, WORDS, Sample

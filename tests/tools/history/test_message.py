@@ -20,11 +20,11 @@ from ambermq.engine.commands import (
     Settle,
 )
 from ambermq.engine.config import EngineConfig
+from ambermq.engine.entries.entry_word import pack_words
+from ambermq.engine.entries.outcome import ACCEPTED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.loop.recovery import recover
 from ambermq.engine.model.attachment import Condition
-from ambermq.engine.model.entry_word import pack_words
 from ambermq.engine.model.muxer import MuxerKind
-from ambermq.engine.model.outcome import ACCEPTED, RELEASED, Outcome, OutcomeKind
 from ambermq.log.config import LogConfig
 from ambermq.log.recovery.recovery import Recovery
 from ambermq.log.storage.disk import DiskStorage

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from ambermq.engine.entries.entry_word import entry_of
+from ambermq.engine.entries.outcome import ACCEPTED, RELEASED
 from ambermq.engine.events import Event, Published, Settled
 from ambermq.engine.fold.apply import fold
-from ambermq.engine.model.entry_word import entry_of
-from ambermq.engine.model.outcome import ACCEPTED, RELEASED
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import EMPTY_STATE, State
 from ambermq.tools.history.state_changes import COUNTS, StateFold, link_changes, queue_changes, wiring_changes

@@ -13,9 +13,9 @@ from typing import Final, NamedTuple, final
 
 from ambermq.engine.commands import Settle
 from ambermq.engine.effects import ConsumerReady, Deliver, OutcomeApplied
-from ambermq.engine.model.entry import Entry
-from ambermq.engine.model.entry_word import pack_words
-from ambermq.engine.model.outcome import ACCEPTED, RELEASED, Outcome, OutcomeKind
+from ambermq.engine.entries.entry import Entry
+from ambermq.engine.entries.entry_word import pack_words
+from ambermq.engine.entries.outcome import ACCEPTED, RELEASED, Outcome, OutcomeKind
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.events import Disposed
 from ambermq.protocol.amqp10.link.sender import Sender

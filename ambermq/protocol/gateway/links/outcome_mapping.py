@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Final
 
 from ambermq.engine.effects import PublishDone
+from ambermq.engine.entries.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.events.json_meta import JSON_FACTOR
-from ambermq.engine.model.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
 from ambermq.protocol.amqp10.performatives.classes import (
     Accepted,
     DeliveryState,

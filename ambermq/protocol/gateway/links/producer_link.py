@@ -15,7 +15,7 @@ from typing import Final, final
 
 from ambermq.engine.commands import Publish
 from ambermq.engine.effects import ProducerReady, PublishDone
-from ambermq.engine.model.outcome import OutcomeKind
+from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.protocol.amqp10.errors import DecodeError, LinkFault
 from ambermq.protocol.amqp10.events import TransferRun
 from ambermq.protocol.amqp10.link.receiver import Receiver

@@ -17,10 +17,10 @@ from typing import Any, Final, final
 
 from ambermq.engine.commands import Inspect
 from ambermq.engine.config import EngineConfig
+from ambermq.engine.entries.entry import Entry
+from ambermq.engine.entries.entry_word import WORD_BYTES, entry_of, size_of, unpack_words
 from ambermq.engine.errors import SelectorError
 from ambermq.engine.history.background_jobs import BackgroundJob
-from ambermq.engine.model.entry import Entry
-from ambermq.engine.model.entry_word import WORD_BYTES, entry_of, size_of, unpack_words
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
 from ambermq.engine.selectors.pausable_fields import LONG_BYTES, KnownTerms, PausableFields

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from ambermq.engine.effects import Deliver
+from ambermq.engine.entries.entry import Entry
 from ambermq.engine.loop.schedule import LATER, SOON
-from ambermq.engine.model.entry import Entry
 from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.amqp10.message.message import decode_message
 from ambermq.protocol.amqp10.performatives.classes import (

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ambermq.engine.commands import Publish
 from ambermq.engine.effects import PublishDone
-from ambermq.engine.model.outcome import OutcomeKind
+from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.protocol.amqp10.errors import DecodeError, LinkFault
 from ambermq.protocol.amqp10.events import TransferRun
 from ambermq.protocol.amqp10.message.message import Data, Message, decode_message

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ambermq.engine.model.entry import Entry
+from ambermq.engine.entries.entry import Entry
 from ambermq.protocol.amqp10.message.message import Message
 from ambermq.protocol.amqp10.performatives.classes import Modified
 from ambermq.protocol.amqp10.performatives.read import decode_composite

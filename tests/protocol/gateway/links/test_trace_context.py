@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ambermq.engine.model.entry import Entry
+from ambermq.engine.entries.entry import Entry
 from ambermq.protocol.amqp10.message.message import Data, Message, decode_message
 from ambermq.protocol.amqp10.performatives.classes import Header
 from ambermq.protocol.amqp10.types.values import Symbol

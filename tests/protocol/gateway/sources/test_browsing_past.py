@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ambermq.engine.commands import DeclareQueue, DeleteQueue, PurgeQueue, Settle
+from ambermq.engine.entries.entry_word import pack_words, unpack_words
+from ambermq.engine.entries.outcome import ACCEPTED, MODIFIED_FAILED
 from ambermq.engine.history.past import open_past
-from ambermq.engine.model.entry_word import pack_words, unpack_words
-from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED
 from ambermq.engine.settings.queue_settings import Settings as QueueSettings
 from ambermq.protocol.amqp10.performatives.classes import Attach, Detach, Source, Target
 from ambermq.protocol.amqp10.types.values import Described, Int, Symbol, Timestamp, UInt, ULong

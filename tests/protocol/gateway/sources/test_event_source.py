@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ambermq.engine.commands import DeclareQueue, DeleteQueue, Settle
-from ambermq.engine.model.entry_word import pack_words, unpack_words
-from ambermq.engine.model.outcome import ACCEPTED
+from ambermq.engine.entries.entry_word import pack_words, unpack_words
+from ambermq.engine.entries.outcome import ACCEPTED
 from ambermq.engine.records.event_fields import type_of
 from ambermq.engine.records.reader import events_of
 from ambermq.engine.settings.queue_settings import Settings as QueueSettings

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from ambermq.engine.commands import DeclareQueue, PurgeQueue, Settle
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import Answered
-from ambermq.engine.model.entry_word import pack_words, unpack_words
-from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED
+from ambermq.engine.entries.entry_word import pack_words, unpack_words
+from ambermq.engine.entries.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.settings.queue_settings import Settings as QueueSettings
 from ambermq.engine.time_budget import TimeBudget

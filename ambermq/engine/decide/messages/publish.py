@@ -21,8 +21,7 @@ from msgspec.structs import replace
 from ambermq.engine.address import NodeKind, parse_address
 from ambermq.engine.commands import Publish
 from ambermq.engine.decide.context import Decision, DecisionContext, signed
-from ambermq.engine.decide.node_names import message_destination, muxer_id, queue_muxer, topic_muxer
-from ambermq.engine.decide.overflow import (
+from ambermq.engine.decide.messages.overflow import (
     NOTHING_ADDED,
     Added,
     bytes_room,
@@ -31,13 +30,14 @@ from ambermq.engine.decide.overflow import (
     fullness_text,
     refused_count,
 )
+from ambermq.engine.decide.node_names import message_destination, muxer_id, queue_muxer, topic_muxer
 from ambermq.engine.decide.wiring import check_creatable, create_queue, not_creatable
 from ambermq.engine.effects import AT_CLOSE, NOW, Effect, PublishDone, Unfinished
+from ambermq.engine.entries.discard_reason import DiscardReason
+from ambermq.engine.entries.entry_word import WORD_BYTES, make_run
+from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.errors import Refused
 from ambermq.engine.events import Chunked, Discarded, Drawn, Event, Published
-from ambermq.engine.model.discard_reason import DiscardReason
-from ambermq.engine.model.entry_word import WORD_BYTES, make_run
-from ambermq.engine.model.outcome import OutcomeKind
 from ambermq.engine.model.publish_options import Unroutable
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import Producer, State

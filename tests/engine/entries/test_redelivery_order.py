@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ambermq.engine.model.entry_word import WORD_BYTES, pack_words, unpack_words
-from ambermq.engine.model.redelivery_order import merge_returned
+from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, unpack_words
+from ambermq.engine.entries.redelivery_order import merge_returned
 from ambermq.snapshot.persistent_queue import EMPTY_QUEUE
 
 NUMBERS = st.lists(st.integers(0, 6000), unique=True, max_size=60)
@@ -38,7 +38,7 @@ def test_what_lies_among_others_takes_none_of_them_up(monkeypatch: pytest.Monkey
         seen += len(words) // WORD_BYTES
         return unpack_words(words)
 
-    monkeypatch.setattr("ambermq.engine.model.redelivery_order.unpack_words", unpacked)
+    monkeypatch.setattr("ambermq.engine.entries.redelivery_order.unpack_words", unpacked)
     monkeypatch.setattr("ambermq.snapshot.chunk_tree.unpack_words", unpacked)
     returned, consumers, each = EMPTY_QUEUE, 300, 8
     for consumer in range(consumers):

@@ -13,21 +13,21 @@ from ambermq.engine.commands import (
 )
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import Answered, ProducerReady, PublishDone
+from ambermq.engine.entries.entry_word import WORD_BYTES
+from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.events import Published
 from ambermq.engine.fold.apply import fold
 from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.loop.recovery import fold_log
 from ambermq.engine.model.attachment import Condition
-from ambermq.engine.model.entry_word import WORD_BYTES
 from ambermq.engine.model.muxer import QUEUE_MUXER, MuxerKind
-from ambermq.engine.model.outcome import OutcomeKind
 from ambermq.engine.model.state import EMPTY_STATE
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.log.config import BATCH_OVERHEAD_BYTES, LogConfig
 from ambermq.log.recovery.recovery import Recovery
 from ambermq.log.storage.worker_threads import InlineWorkers
 from ambermq.snapshot.persistent_map import PersistentMap
-from tests.engine.decide.test_publish import fields_of
+from tests.engine.decide.messages.test_publish import fields_of
 from tests.engine.rig import COLD, Rig
 from tests.engine.world import World
 from tests.log.lives import DIRECTORY

@@ -1,6 +1,6 @@
 """Returned entries in the order of their offsets: the order of the releases does not matter."""
 
-from ambermq.engine.model.entry_word import WORD_BYTES, pack_words, unpack_words
+from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, unpack_words
 from ambermq.snapshot.persistent_queue import PersistentQueue
 
 __all__ = ["merge_returned"]

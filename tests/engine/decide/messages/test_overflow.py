@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from ambermq.engine.commands import AttachMember, DeclareMuxer, DeclareQueue, Publish, Settle, UpdateQueue
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import PublishDone
+from ambermq.engine.entries.entry_word import pack_words, size_code, size_of
+from ambermq.engine.entries.outcome import RELEASED, OutcomeKind
 from ambermq.engine.events import Discarded, QueueConfigured, QueueDeclared, QueueUpdated
 from ambermq.engine.fold.apply import fold
-from ambermq.engine.model.entry_word import pack_words, size_code, size_of
 from ambermq.engine.model.muxer import MuxerKind
-from ambermq.engine.model.outcome import RELEASED, OutcomeKind
 from ambermq.engine.model.state import EMPTY_STATE
 from ambermq.engine.settings.queue_settings import DROP_HEAD, REJECT, Settings
 from tests.engine.world import World

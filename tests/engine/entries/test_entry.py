@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ambermq.engine.model.entry import PLAIN, Entry, merge_annotations
-from ambermq.engine.model.outcome import Outcome, OutcomeKind
+from ambermq.engine.entries.entry import PLAIN, Entry, merge_annotations
+from ambermq.engine.entries.outcome import Outcome, OutcomeKind
 
 PAIRS = st.dictionaries(st.binary(max_size=3), st.binary(max_size=5), max_size=5).map(
     lambda pairs: tuple(sorted(pairs.items()))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ambermq.engine.model.outcome import Outcome
+from ambermq.engine.entries.outcome import Outcome
 
 __all__ = ["PLAIN", "Entry", "merge_annotations"]
 

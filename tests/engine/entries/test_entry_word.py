@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ambermq.engine.model.entry_word import (
+from ambermq.engine.entries.entry_word import (
     entry_of,
     make_run,
     make_words,

@@ -7,13 +7,13 @@ import pytest
 
 from ambermq.engine.commands import AttachMember, AttachProducer, DeclareMuxer, DeclareQueue, DetachConsumer, Publish
 from ambermq.engine.config import EngineConfig
-from ambermq.engine.decide.publish import _count_max, _event_messages_max
+from ambermq.engine.decide.messages.publish import _count_max, _event_messages_max
 from ambermq.engine.effects import AT_CLOSE, NOW, ProducerReady, PublishDone
+from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.events import Drawn, Published, QueueDeclared
 from ambermq.engine.fold.apply import fold
 from ambermq.engine.model.attachment import Condition
 from ambermq.engine.model.muxer import MuxerKind, Options
-from ambermq.engine.model.outcome import OutcomeKind
 from ambermq.engine.model.publish_options import Unroutable
 from ambermq.engine.model.state import EMPTY_STATE
 from ambermq.engine.selectors.fields import ABSENT, Fields

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from ambermq.engine.commands import Publish
 from ambermq.engine.config import EngineConfig
+from ambermq.engine.entries.entry_word import pack_words, size_code, size_of, unpack_words
 from ambermq.engine.errors import counted
-from ambermq.engine.model.entry_word import pack_words, size_code, size_of, unpack_words
 from ambermq.engine.model.queue import Queue
 from ambermq.log.buffer import Buffer
 from ambermq.snapshot.persistent_queue import PersistentQueue

@@ -1,0 +1,1 @@
+"""Tests of ambermq/engine/entries: words, columns and the order of redelivery."""
