@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ambermq.engine.commands import AttachMember, DeclareMuxer, DeclareQueue, Inspect
 from ambermq.engine.config import EngineConfig
-from ambermq.engine.decide import publish
+from ambermq.engine.decide.messages import publish
 from ambermq.engine.effects import Answered, Deliver, PublishDone
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.events import Published, QueueDeclared
