@@ -19,6 +19,9 @@ _POSITIVE: Final = (
     "selectors_per_message_max",
     "selector_tokens_max",
     "lazy_sync_ms",
+    "dead_letter_moves_max",
+    "dead_letter_queues_max",
+    "dead_letter_retry_ms",
 )
 """These are at least 1: a tick with a limit of 0 makes no progress, and a timer of 0 ms never rests."""
 
@@ -55,6 +58,13 @@ class EngineConfig:
     """The size of a chunk record; a message larger than this is stored in chunks."""
     queue_messages_max: int = 100_000_000
     """The maximum of available messages on one queue; further messages are rejected."""
+    dead_letter_moves_max: int = 16
+    """The maximum of moves of one message to dead-letter targets since a person last redrove it. The next one ends it,
+    with the reason `loop`."""
+    dead_letter_queues_max: int = 256
+    """The maximum of queues that a dead letter reaches through a muxer; one for more is set aside."""
+    dead_letter_retry_ms: int = 1000
+    """The time after which messages that are set aside are tried again."""
     queues_max: int = 1_000_000
     """The maximum of queues in a virtual host."""
     consumers_max: int = 100_000

@@ -46,6 +46,7 @@ _COMMANDS: Final = {
         "ambermq.tools.wiring.attachment_commands:detach",
         "Remove an attachment: MUXER stops sending to MEMBER.",
     ),
+    "dlq": ("ambermq.tools.dead_letters.commands:dlq", "List, show, redrive and purge dead letters."),
     "doctor": (
         "ambermq.tools.doctor.command:doctor",
         "Check what this machine does to a broker, and give advice.",

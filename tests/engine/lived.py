@@ -13,13 +13,16 @@ from ambermq.engine.commands import (
     DeleteQueue,
     DetachConsumer,
     DetachProducer,
+    MoveMessages,
     Publish,
     PurgeQueue,
+    RemoveMessages,
     ResetHost,
     Settle,
     UpdateQueue,
 )
 from ambermq.engine.config import EngineConfig
+from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.entry_word import pack_words
 from ambermq.engine.entries.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED
 from ambermq.engine.events import Event, Published
@@ -157,7 +160,7 @@ class Lived:
         """A queue is purged, deleted, declared or updated; a link goes."""
         name, state = self.rng.choice(_NAMES), self.loop.state
         consumers, producers = sorted(state.consumers), sorted(state.producers)
-        match self.rng.randint(0, 6):
+        match self.rng.randint(0, 9):
             case 0:
                 self.loop.submit(PurgeQueue("key", name))
             case 1:
@@ -172,6 +175,27 @@ class Lived:
                 self.loop.submit(ResetHost("key"))
             case 6:
                 self.loop.submit(UpdateQueue("key", name, totals_of, {"messages_max": self.rng.choice((0, 5, 50))}))
+            case 7:
+                values = {"dead_letter": self.rng.choice((*_NAMES, "none")), "delivery_count_max": 2}
+                self.loop.submit(UpdateQueue("key", name, totals_of, values))
+            case 8:
+                overflow = self.rng.choice(("reject", "drop-head", "dead-letter"))
+                self.loop.submit(UpdateQueue("key", name, totals_of, {"overflow": overflow}))
+            case 9:
+                self.move(name)
+
+    def move(self, name: str) -> None:
+        """Some messages are moved, copied, redriven or removed."""
+        queue = self.loop.state.queue_named(name)
+        words = [] if queue is None else [*queue.ready, *queue.returned, *queue.aside]
+        offsets = [word >> 16 for word in words if self.rng.random() < 0.3]
+        to, reason = self.rng.choice(_NAMES), self.rng.choice((MoveReason.MOVED, MoveReason.COPIED))
+        if self.rng.random() < 0.3:
+            to, reason = "", MoveReason.REDRIVEN
+        if self.rng.random() < 0.1:
+            self.loop.submit(RemoveMessages("key", name, offsets))
+        else:
+            self.loop.submit(MoveMessages("key", name, offsets, to, reason))
 
     def events(self) -> list[Event]:
         """Return every event of a log whose life has ended, as recovery reads it."""

@@ -12,7 +12,7 @@ from ambermq.engine.dispatch.selector_scan import Peek
 from ambermq.engine.effects import ConsumerReady, Deliver, Effect, ProducerReady, Unfinished
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
 from ambermq.engine.entries.outcome import Outcome
-from ambermq.engine.events import Event, Published, Settled
+from ambermq.engine.events import Event, Moved, Published, Settled
 from ambermq.engine.fold.apply import apply
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import EMPTY_STATE
@@ -24,7 +24,7 @@ __all__ = ["World", "record_count"]
 
 def record_count(event: Event) -> int:
     """Return how many records an event is."""
-    return len(event.words) // WORD_BYTES if type(event) is Published else 1
+    return len(event.words) // WORD_BYTES if isinstance(event, Published | Moved) else 1
 
 
 class World:

@@ -95,6 +95,7 @@ def run_all(place: Path) -> Found:
         on_broker, on_data = _bound(found, "--url", broker.url), _bound(found, "--data", place / "data")
         _wire(on_broker)
         _exchange(on_broker, on_data, messages)
+        _dead_letters(on_broker)
         _subscribe(on_broker, broker.url)
         _describe(on_broker, on_data, place)
         _monitor(found, broker.url)
@@ -167,6 +168,21 @@ def _exchange(run: Callable[..., None], on_data: Callable[..., None], messages: 
     run("send", "/muxers/chosen", "z", "--property", "k=v")
     run("send", "/muxers/exact/nowhere", "z", exits=1)
     run("bench", "--count", "5")
+
+
+def _dead_letters(run: Callable[..., None]) -> None:
+    run("queue declare", "jobs", "--dead-letter", "failed")
+    run("send", "jobs", "--count", "3", "w")
+    run("receive", "jobs", "--count", "3", "--outcome", "rejected")
+    run("dlq list")
+    run("dlq show", "failed")
+    for more in (("--dry-run",), ("--limit", "1")):
+        run("dlq redrive", "failed", *more)
+        run("queue copy", "failed", "jobs", *more)
+        run("queue move", "jobs", "failed", *more)
+        run("dlq purge", "failed", "--yes", *more)
+    run("queue delete", "jobs", "--yes")
+    run("queue delete", "failed", "--yes")
 
 
 def _subscribe(run: Callable[..., None], url: str) -> None:

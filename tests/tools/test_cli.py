@@ -23,6 +23,7 @@ ALL = dict(commands(main))
 _WITHOUT_OUTPUT = {("serve",), ("completion",), ("top",)}
 _STREAMED = {("log", "dump"), ("history", "tail"), ("audit", "show"), ("proxy", "print")}
 _LISTED = {
+    ("dlq", "show"),
     ("docs",),
     ("log", "segments"),
     ("history", "queue"),
@@ -105,8 +106,8 @@ def test_a_mistyped_option_is_refused_with_near_names(run: Run, path: tuple[str,
 
 
 def test_a_command_of_a_group_is_found_by_its_own_name(run: Run) -> None:
-    """`ambermq purge` is `ambermq queue purge`."""
-    assert "Did you mean 'queue purge'?" in run("purge", "orders").stderr
+    """`ambermq purge` is `ambermq queue purge`, or that of dead letters."""
+    assert "Did you mean 'dlq purge', 'queue purge'?" in run("purge", "orders").stderr
 
 
 JSON_ERRORS = [

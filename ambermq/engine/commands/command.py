@@ -3,7 +3,8 @@
 from ambermq.engine.commands.compaction import CompactionCommand, RecordCompaction
 from ambermq.engine.commands.lifecycle import EndNodes, ResetHost
 from ambermq.engine.commands.links import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer, EndLinks
-from ambermq.engine.commands.messages import DiscardExhausted, Publish, ReportDamage, Settle
+from ambermq.engine.commands.messages import GiveUp, Publish, ReportDamage, Settle
+from ambermq.engine.commands.moves import FindMessages, MoveMessages, RemoveMessages
 from ambermq.engine.commands.muxers import AttachMember, DeclareMuxer, DeleteMuxer, DetachMember, UpdateMuxer
 from ambermq.engine.commands.questions import ExplainRoute, Inspect
 from ambermq.engine.commands.queues import DeclareQueue, DeleteQueue, DeleteSubscription, PurgeQueue, UpdateQueue
@@ -14,7 +15,7 @@ __all__ = ["Command"]
 Command = (
     Publish
     | Settle
-    | DiscardExhausted
+    | GiveUp
     | ReportDamage
     | AttachProducer
     | DetachProducer
@@ -25,6 +26,9 @@ Command = (
     | UpdateQueue
     | DeleteQueue
     | PurgeQueue
+    | FindMessages
+    | MoveMessages
+    | RemoveMessages
     | DeleteSubscription
     | DeclareMuxer
     | UpdateMuxer

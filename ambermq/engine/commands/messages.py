@@ -5,10 +5,11 @@ from typing import Any, final
 
 from msgspec import Struct
 
+from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.outcome import Outcome
 from ambermq.log.buffer import Buffer
 
-__all__ = ["DiscardExhausted", "Publish", "ReportDamage", "Settle"]
+__all__ = ["GiveUp", "Publish", "ReportDamage", "Settle"]
 
 
 @final
@@ -105,8 +106,11 @@ class ReportDamage(Struct):
 
 
 @final
-class DiscardExhausted(Struct):
-    """Discard waiting messages that were delivered too often; the loop makes the command itself."""
+class GiveUp(Struct):
+    """A queue gives waiting or set-aside messages up, for a reason; the loop makes the command itself."""
 
     queue: int
     words: bytes
+    reason: MoveReason
+    is_again: bool = False
+    """Whether the messages were tried before."""

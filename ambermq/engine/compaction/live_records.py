@@ -1,6 +1,7 @@
 """The records of a log that hold the live messages of a state.
 
-Rule: a message is live if a queue holds it, available or acquired; its chunks are live too. All else is history.
+Rule: a message is live if a queue has it, waiting or acquired; its chunks are live too, and both records of a message
+that has come from another queue: that of its publish, and that of its last move. All else is history.
 """
 
 from array import array
@@ -14,7 +15,7 @@ __all__ = ["kept_offsets"]
 
 
 def kept_offsets(state: State) -> "array[int]":
-    """Return the offsets of all publish and chunk records of live messages in `state`: u64, ascending, each once.
+    """Return the offsets of all publish, move and chunk records of live messages in `state`: u64, ascending, once each.
 
     It uses 200 bytes of memory per message while it sorts; the result has 8 bytes per message.
     """
@@ -23,7 +24,10 @@ def kept_offsets(state: State) -> "array[int]":
     for queue in state.queues.values():
         for run in _runs_of(queue):
             words.frombytes(run)
-        chunks.update(offset for entry in queue.entries.values() for offset in entry.chunks)
+        for entry in queue.entries.values():
+            chunks.update(entry.chunks)
+            if entry.origin:
+                chunks.add(entry.origin)
     offsets = sorted([*map(entry_of, words), *chunks])
     return array("Q", dict.fromkeys(offsets))
 
@@ -31,5 +35,6 @@ def kept_offsets(state: State) -> "array[int]":
 def _runs_of(queue: Queue) -> Iterator[bytes]:
     yield from queue.ready.chunks()
     yield from queue.returned.chunks()
+    yield from queue.aside.chunks()
     for held in queue.acquired.values():
         yield from held.chunks()

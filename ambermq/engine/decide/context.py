@@ -1,14 +1,27 @@
 """The inputs of a decision besides the command and the state, and its result."""
 
+from collections.abc import Callable, Sequence
+
 from msgspec import Struct
 
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import Effect
+from ambermq.engine.entries.entry import Entry
 from ambermq.engine.errors import Refused
 from ambermq.engine.events import Event
 from ambermq.engine.routing.router import Router
+from ambermq.engine.selectors.fields import Fields
 
-__all__ = ["Decision", "DecisionContext", "signed", "too_many"]
+__all__ = ["Decision", "DecisionContext", "Peek", "peek_nothing", "signed", "too_many"]
+
+
+Peek = Callable[[int, Sequence[int], Sequence[Entry | None]], Sequence[Fields | None] | None]
+"""A function from a queue's id, words and their columns to the fields of the messages, at least of the first ones. An
+element is None if its message cannot be read. The result is None if they must be read from the disk first."""
+
+
+def peek_nothing(_queue: int, _words: Sequence[int], _entries: Sequence[Entry | None]) -> None:
+    """Return None: nothing can be read now."""
 
 
 class DecisionContext(Struct, frozen=True):
@@ -28,6 +41,8 @@ class DecisionContext(Struct, frozen=True):
     """The requested snapshot that keeps history on a full disk; empty if there is none."""
     full_queue: int = 0
     """A queue of the message without room, found by its fan-out in parts; 0 for none."""
+    peek: Peek = peek_nothing
+    """The reader of the fields of waiting messages."""
 
 
 Decision = tuple[list[Event], list[Effect]]

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from ambermq.engine.commands import (
     Command,
-    DiscardExhausted,
     EndLinks,
+    GiveUp,
     Inspect,
     Publish,
     PurgeQueue,
@@ -24,6 +24,8 @@ from ambermq.engine.decide.context import Decision, DecisionContext, signed
 from ambermq.engine.decide.delete_subscription import SUBSCRIPTION_DECISIONS
 from ambermq.engine.decide.end_nodes import END_DECISIONS, context_after, end_links, end_nodes, end_nodes_at_start
 from ambermq.engine.decide.explain_route import EXPLAIN_DECISIONS
+from ambermq.engine.decide.messages.dead_letters import give_up
+from ambermq.engine.decide.messages.moves import MOVE_DECISIONS
 from ambermq.engine.decide.messages.publish import publish
 from ambermq.engine.decide.update import UPDATE_DECISIONS
 from ambermq.engine.decide.wiring import WIRING_DECISIONS, existing_queue, predeclared
@@ -34,13 +36,12 @@ from ambermq.engine.effects import (
     RefusedCommand,
     Unfinished,
 )
-from ambermq.engine.entries.discard_reason import DiscardReason
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
+from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.errors import Refused
 from ambermq.engine.events import (
     Compacted,
     Damaged,
-    Discarded,
     Event,
     Purged,
     Reset,
@@ -95,7 +96,8 @@ def _settle(state: State, command: Settle, context: DecisionContext) -> Decision
     if not taken:
         return [], effects
     event = Settled(context.next_offset, context.now_us, queue.id, command.consumer, command.outcome, taken)
-    if queue.lifetime >= Lifetime.NO_MESSAGES and queue.depth * WORD_BYTES == len(taken):
+    is_last = queue.lifetime >= Lifetime.NO_MESSAGES and queue.depth * WORD_BYTES == len(taken)
+    if is_last and not (queue.settings.dead_letter and command.outcome.kind is OutcomeKind.REJECTED):
         return _with_queue_end(state, event, queue, context, effects)
     return [event], effects
 
@@ -110,20 +112,9 @@ def _with_queue_end(
     return [event, *more], [*effects, *answers]
 
 
-def _discard_exhausted(state: State, command: DiscardExhausted, context: DecisionContext) -> Decision:
-    queue = state.queues.get(command.queue)
-    if queue is None:
-        return [], []
-    reason = DiscardReason.DELIVERY_COUNT
-    event = Discarded(context.next_offset, context.now_us, queue.id, reason, command.words)
-    if queue.lifetime >= Lifetime.NO_MESSAGES and queue.depth * WORD_BYTES == len(command.words):
-        return _with_queue_end(state, event, queue, context, [])
-    return [event], []
-
-
 def _purge_queue(state: State, command: PurgeQueue, context: DecisionContext) -> Decision:
     queue = existing_queue(state, command.name, context.config)
-    count = queue.available
+    count = queue.waiting
     if not count:
         return [], [Answered(command.key, {"messages": 0})]
     event = Purged(context.next_offset, context.now_us, queue.id, context.next_offset)
@@ -186,7 +177,7 @@ def _with_user(decide_command: _Decide) -> _Decide:
 _DECISIONS: Final[dict[type, _Decide]] = {
     Publish: publish,
     Settle: _settle,
-    DiscardExhausted: _discard_exhausted,
+    GiveUp: give_up,
     PurgeQueue: _purge_queue,
     ResetHost: _reset_host,
     ReportDamage: _report_damage,
@@ -198,6 +189,7 @@ _DECISIONS: Final[dict[type, _Decide]] = {
     **EXPLAIN_DECISIONS,
     **SUBSCRIPTION_DECISIONS,
     **UPDATE_DECISIONS,
+    **MOVE_DECISIONS,
 }
 
 DECIDE: Final[dict[type, _Decide]] = {

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from ambermq.engine.commands import UpdateMuxer, UpdateQueue
 from ambermq.engine.decide.context import Decision, DecisionContext
-from ambermq.engine.decide.wiring import check_options, existing_muxer, existing_queue
+from ambermq.engine.decide.end_nodes import context_after
+from ambermq.engine.decide.wiring import check_options, existing_muxer, existing_queue, missing_target
 from ambermq.engine.effects import Answered
 from ambermq.engine.errors import EngineError, Refused
 from ambermq.engine.events import Event, MuxerUpdated, QueueConfigured, QueueUpdated
@@ -40,8 +41,11 @@ def _update_queue(state: State, command: UpdateQueue, context: DecisionContext) 
     if settings == queue.settings:
         return _answer(state, [], command)
     is_first_release = settings.is_first_release and queue.settings.is_first_release
-    event = QueueUpdated if is_first_release else QueueConfigured
-    return _answer(state, [event(context.next_offset, context.now_us, queue.id, settings)], command)
+    kind = QueueUpdated if is_first_release else QueueConfigured
+    events: list[Event] = [kind(context.next_offset, context.now_us, queue.id, settings)]
+    if settings.dead_letter != queue.settings.dead_letter:
+        events += missing_target(state, queue.name, settings, context_after(context, events))
+    return _answer(state, events, command)
 
 
 def _settings(queue: Queue, command: UpdateQueue) -> Settings:

@@ -11,16 +11,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ambermq.engine.address import MUXER_MEMBER, queue_name
+from ambermq.engine.address import MUXER_MEMBER, NodeKind, parse_address, queue_name
 from ambermq.engine.commands import AttachMember, DeclareMuxer, DeclareQueue, DeleteMuxer, DeleteQueue, DetachMember
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.attachment_arguments import check_argument, check_argument_name, check_names
 from ambermq.engine.decide.context import Decision, DecisionContext, too_many
-from ambermq.engine.decide.end_nodes import end_nodes
-from ambermq.engine.decide.node_names import ADVANCED_MODE, check_name_allowed
+from ambermq.engine.decide.end_nodes import context_after, end_nodes
+from ambermq.engine.decide.node_names import ADVANCED_MODE, check_name_allowed, muxer_id, topic_muxer
 from ambermq.engine.effects import Answered
 from ambermq.engine.errors import EngineError, PatternError, Refused, counted
 from ambermq.engine.events import Attached, Detached, Event, MuxerDeclared, QueueConfigured, QueueDeclared
+from ambermq.engine.fold.apply import fold
 from ambermq.engine.model.attachment import Argument
 from ambermq.engine.model.condition_text import argument_text
 from ambermq.engine.model.lifetime import Lifetime
@@ -43,6 +44,7 @@ __all__ = [
     "existing_muxer",
     "existing_queue",
     "member_id",
+    "missing_target",
     "new_queue",
     "not_creatable",
     "predeclared",
@@ -135,6 +137,7 @@ def new_queue(
     Raises Refused: amqp:resource-limit-exceeded, and the refusals of its settings and of its template's attachments.
     """
     check_settings(settings)
+    settings = _without_itself(name, settings, context)
     if len(state.queues) >= context.config.queues_max:
         raise too_many("queues", context.config.queues_max)
     offset, now_us = context.next_offset, context.now_us
@@ -152,7 +155,50 @@ def new_queue(
         Attached(next_offset, now_us, muxer, offset, argument)
         for next_offset, (muxer, argument) in enumerate(alike.values(), offset + len(events))
     ]
-    return events
+    return events + missing_target(fold(state, events), name, settings, context_after(context, events))
+
+
+def _without_itself(name: str, settings: Settings, context: DecisionContext) -> Settings:
+    """Return the settings without a target of their template that is the queue itself."""
+    template = context.config.templates.named(settings.template)
+    is_of_template = template is not None and template.settings.dead_letter == settings.dead_letter
+    if is_of_template and _names_queue(settings.dead_letter, name, context.config):
+        return settings.with_values({"dead_letter": ""})
+    return settings
+
+
+def _names_queue(address: str, name: str, config: EngineConfig) -> bool:
+    try:
+        return parse_address(address, name_bytes_max=config.name_bytes_max) == (NodeKind.QUEUE, name, None)
+    except Refused:
+        return False
+
+
+def missing_target(state: State, name: str, settings: Settings, context: DecisionContext) -> list[Event]:
+    """Return the events that create the dead-letter queue of the queue `name`, if it is missing.
+
+    Such a queue has the settings of its template, without a target of its own. Raises Refused if it cannot be created,
+    or if the target is another address without a node, or the queue itself.
+    """
+    if not settings.dead_letter:
+        return []
+    try:
+        address = parse_address(settings.dead_letter, name_bytes_max=context.config.name_bytes_max)
+    except Refused as refused:
+        raise Refused(refused.condition, f"dead_letter: {refused.description}") from refused
+    if address.kind is NodeKind.MUXER:
+        muxer_id(state, address.name)
+        return []
+    if address.kind is NodeKind.TOPIC:
+        topic_muxer(state, address.name)
+        return []
+    if address.name == name:
+        raise Refused("amqp:invalid-field", f"dead_letter: queue {name!r} is not a dead-letter queue of its own")
+    if address.name in state.queue_names:
+        return []
+    check_creatable(state, address.name, context)
+    made = context.config.templates.for_queue(address.name).settings.with_values({"dead_letter": ""})
+    return new_queue(state, address.name, made, context)
 
 
 def check_room(state: State, context: DecisionContext, count: int) -> None:

@@ -355,9 +355,9 @@ def _entry_cost(entry: Entry | None) -> int:
     """
     if entry is None:
         return 0
-    if not entry.annotations:
+    if not entry.annotations and entry.marks is None:
         return 1
-    return _REBUILD_COST + sum([len(key) + len(value) for key, value in entry.annotations]) // _BYTES_PER_DELIVERY
+    return _REBUILD_COST + sum([len(key) + len(value) for key, value in entry.added]) // _BYTES_PER_DELIVERY
 
 
 def _count_within(words: bytes, size: int) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import final
 
 from ambermq.engine.commands import ReportDamage
+from ambermq.engine.dispatch.large_message import first_record
 from ambermq.engine.dispatch.selector_scan import Counted
 from ambermq.engine.entries.entry import Entry
 from ambermq.engine.routing.router import FieldsOf
@@ -39,7 +40,7 @@ class MessagePeek:
         """
         log_end = self._log.log_end
         pairs = [(word, entry) for word, entry in zip(words, entries, strict=True) if word >> 16 < log_end]
-        firsts = [entry.chunks[0] if entry and entry.chunks else word >> 16 for word, entry in pairs]
+        firsts = [first_record(word, entry) for word, entry in pairs]
         found = self._log.bodies.get_run(firsts) if firsts else None
         if found is None:
             return None
@@ -56,5 +57,5 @@ class MessagePeek:
         """Return a message's fields with the columns of its entry: failed deliveries and added annotations."""
         if entry is None:
             return self._fields_of(body)
-        seen = self._fields_of(body, entry.annotations) if entry.annotations else self._fields_of(body)
+        seen = self._fields_of(body, added) if (added := entry.added) else self._fields_of(body)
         return Counted(seen, entry.count)

@@ -82,7 +82,7 @@ class SelectorScan:
 
     def selects(self, word: int, entry: Entry | None, fields: Fields, matching: TimeBudget) -> bool:
         """Return whether the selector is true for a message. Raises MatchUnfinished if the time is over."""
-        if size_of(word) <= LONG_BYTES and not (entry and entry.annotations):
+        if size_of(word) <= LONG_BYTES and not (entry and (entry.annotations or entry.marks)):
             return self.selector.matches(fields)
         if (word, entry) != self._known_message:
             # The message of another word, or the same one with other annotations.

@@ -1,24 +1,48 @@
 """The columns of a queue entry: what is known of it beyond its word. Most entries have none and cost nothing."""
 
-from dataclasses import dataclass
+from typing import final
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from ambermq.engine.entries.marks import Marks, SetAsideFor
 from ambermq.engine.entries.outcome import Outcome
 
 __all__ = ["PLAIN", "Entry", "merge_annotations"]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """The columns of an entry that was acquired before, or whose message is stored in chunks."""
+def _nothing() -> tuple[()]:
+    return ()
 
-    count: int = 0
+
+@final
+class Entry(Struct, frozen=True, omit_defaults=True):
+    """The columns of an entry that was acquired or moved before, or whose message is stored in chunks.
+
+    Snapshots have the columns of the first release in every entry, and others where they are not empty.
+    """
+
+    count: int = field(default_factory=int)
     """Failed deliveries so far: AMQP's delivery-count."""
-    excluded: tuple[int, ...] = ()
+    excluded: tuple[int, ...] = field(default_factory=_nothing)
     """Consumers that set undeliverable-here, oldest first."""
-    annotations: tuple[tuple[bytes, bytes], ...] = ()
+    annotations: tuple[tuple[bytes, bytes], ...] = field(default_factory=_nothing)
     """Message annotations that outcomes have added: pairs of encoded key and encoded value, sorted by key."""
-    chunks: tuple[int, ...] = ()
+    chunks: tuple[int, ...] = field(default_factory=_nothing)
     """Offsets of the chunk records. They hold the message up to its last part, which is in the publish record."""
+    origin: int = 0
+    """The offset of the publish record, if the message has come from another queue; 0: the entry's own offset."""
+    marks: Marks | None = None
+    """What dead letters and redrives have left on the message."""
+    set_aside_for: SetAsideFor | None = None
+    """Why it is set aside; None if it is not."""
+
+    @property
+    def added(self) -> tuple[tuple[bytes, bytes], ...]:
+        """Return the message annotations that deliveries have besides the producer's, as `annotations`."""
+        if self.marks is None:
+            return self.annotations
+        return tuple(sorted({**dict(self.annotations), **dict(self.marks.annotations)}.items()))
 
     def modified(self, outcome: Outcome, consumer: int, *, exclusions_max: int, annotations_bytes_max: int) -> "Entry":
         """Return the entry after a `modified` outcome from `consumer`."""
@@ -26,7 +50,7 @@ class Entry:
         if outcome.undeliverable_here and consumer not in excluded:
             excluded = (*excluded, consumer)[-exclusions_max:]
         annotations = merge_annotations(self.annotations, outcome.annotations, bytes_max=annotations_bytes_max)
-        return Entry(self.count + outcome.delivery_failed, excluded, annotations, self.chunks)
+        return replace(self, count=self.count + outcome.delivery_failed, excluded=excluded, annotations=annotations)
 
 
 PLAIN = Entry()

@@ -11,7 +11,7 @@ from ambermq.engine.events.event_type import EventType, Facts, IndexKeys, Layout
 from ambermq.engine.events.json_meta import encode_json
 from ambermq.engine.events.line_template import Choice, Listed
 from ambermq.engine.events.record_draft import RecordDraft
-from ambermq.engine.events.user_meta import UserMeta, by_meta
+from ambermq.engine.events.user_meta import UserMeta, by_meta, read_by
 
 __all__ = ["Acquired", "Damaged", "Discarded", "Purged", "Settled"]
 
@@ -180,20 +180,28 @@ def _damaged_facts(event: Damaged) -> Facts:
 
 @final
 class Discarded(Struct):
-    """The broker discarded a run of waiting messages by itself, for a reason."""
+    """A run of waiting messages was discarded, for a reason."""
 
     offset: int
     time_us: int
     queue: int
     reason: DiscardReason
     words: bytes
+    by: str = ""
+    """The user that caused it; empty if none is known, or if the broker did it by itself."""
 
 
 def _write_discarded(draft: RecordDraft, event: Discarded) -> int:
     count = len(event.words) // WORD_BYTES
+    meta = event.words + by_meta(event)
     return draft.add(
-        _DISCARDED, timestamp_us=event.time_us, queue=event.queue, count=count, aux=event.reason, meta=event.words
+        _DISCARDED, timestamp_us=event.time_us, queue=event.queue, count=count, aux=event.reason, meta=meta
     )
+
+
+def _read_discarded(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Discarded:
+    split = row[7] * WORD_BYTES
+    return Discarded(offset, time_us, row[4], DiscardReason(row[8]), meta[:split], read_by(meta[split:]))
 
 
 def _discarded_facts(event: Discarded) -> Facts:
@@ -304,14 +312,17 @@ TYPES: Final = (
         name="discarded",
         since="0.2.0",
         listed_after=_DAMAGED,
-        layout=Layout(queue="queue", count="words", aux="reason", meta="the words"),
+        layout=Layout(
+            queue="queue", count="words", aux="reason", meta="the words; then JSON `{by}`, if a user is known"
+        ),
         write=_write_discarded,
-        read=lambda offset, time_us, row, meta: Discarded(offset, time_us, row[4], DiscardReason(row[8]), meta),
+        read=_read_discarded,
+        json=UserMeta,
         keys=IndexKeys.WORDS,
         bound=SizeBound.SETTLED,
         queue="queue",
         facts=_discarded_facts,
-        facts_text="`queue` `queue_id` `count` `bytes` `reason` `offsets`",
+        facts_text="`queue` `queue_id` `count` `bytes` `reason` `offsets`; `by`, the user, if it is known",
         line=("{count:messages} of {queue_id:queue} discarded ({reason}): {offsets:ranges}",),
     ),
 )

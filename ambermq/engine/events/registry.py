@@ -6,12 +6,13 @@ Rule: only the module of its family describes a type; no type registers itself.
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from ambermq.engine.events import deliveries, lifecycle, links, messages, muxers, queues
+from ambermq.engine.events import deliveries, lifecycle, links, messages, moves, muxers, queues
 from ambermq.engine.events.deliveries import DeliveryEvent
 from ambermq.engine.events.event_type import FIRST_RELEASE, EventType
 from ambermq.engine.events.lifecycle import LifecycleEvent
 from ambermq.engine.events.links import LinkEvent
 from ambermq.engine.events.messages import MessageEvent
+from ambermq.engine.events.moves import MoveEvent
 from ambermq.engine.events.muxers import MuxerEvent
 from ambermq.engine.events.queues import QueueEvent
 
@@ -27,7 +28,7 @@ __all__ = [
     "release_order",
 ]
 
-Event = LifecycleEvent | QueueEvent | MuxerEvent | LinkEvent | MessageEvent | DeliveryEvent
+Event = LifecycleEvent | QueueEvent | MuxerEvent | LinkEvent | MessageEvent | DeliveryEvent | MoveEvent
 """Every event of the log."""
 
 SKIPPABLE: Final = 128
@@ -47,6 +48,7 @@ REGISTRY: Final[tuple[EventType, ...]] = tuple(
             *links.TYPES,
             *messages.TYPES,
             *deliveries.TYPES,
+            *moves.TYPES,
         ),
         key=_rank,
     )

@@ -9,6 +9,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from ambermq.engine.entries.entry import Entry
+from ambermq.engine.entries.marks import SetAsideFor
 from ambermq.engine.entries.outcome import MODIFIED_FAILED
 from ambermq.engine.events import (
     Acquired,
@@ -24,6 +25,7 @@ from ambermq.engine.events import (
     Drawn,
     Event,
     Lost,
+    Moved,
     MuxerDeclared,
     MuxerDeleted,
     MuxerUpdated,
@@ -36,10 +38,12 @@ from ambermq.engine.events import (
     QueueDeleted,
     QueueUpdated,
     Reset,
+    SetAside,
     Settled,
     Started,
     Subscribed,
 )
+from ambermq.engine.fold.moves import moved
 from ambermq.engine.fold.wide_fanout import spread
 from ambermq.engine.model.attachment import Attachment
 from ambermq.engine.model.muxer import Muxer
@@ -302,7 +306,16 @@ def _damaged(state: State, event: Damaged) -> State:
 
 def _discarded(state: State, event: Discarded) -> State:
     queue = state.queues.get(event.queue)
-    return state if queue is None else state.with_queue(queue.discard(event.words), event.time_us)
+    if queue is None:
+        return state
+    return state.with_queue(queue.without(event.words, "discarded")[1], event.time_us)
+
+
+def _set_aside(state: State, event: SetAside) -> State:
+    queue = state.queues.get(event.queue)
+    if queue is None:
+        return state
+    return state.with_queue(queue.set_aside(event.words, SetAsideFor(event.reason)), event.time_us)
 
 
 def _subscribed(state: State, event: Subscribed) -> State:
@@ -359,6 +372,8 @@ APPLY: Final[Mapping[type, Callable[[State, Any], State]]] = {
     Purged: _purged,
     Damaged: _damaged,
     Discarded: _discarded,
+    SetAside: _set_aside,
+    Moved: moved,
     Lost: _nothing,
     Reset: _reset,
     Compacted: _nothing,

@@ -2,7 +2,8 @@
 
 Rule 1. Ranges of lost offsets are compared with the ordered entries of queues. No record is opened, and a chunk of
 words outside all ranges costs two comparisons.
-Rule 2. A large message is lost with any of its chunks, even if its publish record is whole.
+Rule 2. A large message is lost with any of its chunks, even if its publish record is whole. One that has come from
+        another queue is lost with its publish record.
 Rule 3. This runs after the event Started is applied. So no entry is acquired.
 """
 
@@ -38,20 +39,21 @@ def damage_of(state: State, lost: _Ranges, *, next_offset: int, time_us: int) ->
         queue = state.queues[queue_id]
         assert not queue.acquired
         ranges = _ranges_of(queue, lost)
-        words = _words_in(queue.returned, ranges) + _words_in(queue.ready, ranges)
+        words = b"".join(_words_in(one, ranges) for one in (queue.returned, queue.ready, queue.aside))
         for at in range(0, len(words), _RUN_BYTES):
             yield Damaged(next_offset, time_us, queue_id, words[at : at + _RUN_BYTES])
             next_offset += 1
 
 
 def _ranges_of(queue: Queue, lost: _Ranges) -> _Ranges:
-    """Return the sorted ranges of lost entries: `lost` itself, and each large message with a lost chunk."""
-    large = [
+    """Return the sorted ranges of lost entries: `lost` itself, and each message with a part in a lost record."""
+    others = [
         (entry, entry + 1)
         for entry, columns in queue.entries.items()
-        if columns.chunks and any(first <= chunk < end for chunk in columns.chunks for first, end in lost)
+        if (columns.chunks or columns.origin)
+        and any(first <= part < end for part in (*columns.chunks, columns.origin or entry) for first, end in lost)
     ]
-    return sorted([*lost, *large])
+    return sorted([*lost, *others])
 
 
 def _words_in(words: PersistentQueue, ranges: _Ranges) -> bytes:

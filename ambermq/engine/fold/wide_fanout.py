@@ -73,9 +73,9 @@ class WideFanout:
             if queue is None:
                 continue
             settings = queue.settings
-            # This is `queue.available` written out, because it runs once per queue.
-            if queue.ready.count + queue.returned.count > (settings.messages_max or messages_max):
+            # This is `queue.waiting` written out, because it runs once per queue.
+            if queue.ready.count + queue.returned.count + queue.aside.count > (settings.messages_max or messages_max):
                 return queue_id
-            if settings.bytes_max and queue.available_size > settings.bytes_max:
+            if settings.bytes_max and queue.waiting_size > settings.bytes_max:
                 return queue_id
         return 0

@@ -1,13 +1,15 @@
-"""The steps of one message: the fold of the log's events for a single entry.
+"""The steps of one message: the fold of the log's events for its entries.
 
 Rule 1. An event is a step if it changes the place of the message. An event that names it and changes nothing is none,
 as in the fold of the state.
-Rule 2. A message has one place for each queue that it was routed to; each place has its own steps.
+Rule 2. A message has one place for each queue that it was routed to, and one more for each queue that a move took it
+        to. Each place has its own entry and its own steps.
 """
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.entry_word import WORD_BYTES
 from ambermq.engine.entries.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
 from ambermq.engine.events import (
@@ -16,10 +18,12 @@ from ambermq.engine.events import (
     Damaged,
     Discarded,
     Event,
+    Moved,
     Published,
     Purged,
     QueueDeleted,
     Reset,
+    SetAside,
     Settled,
     Started,
 )
@@ -44,6 +48,14 @@ class StepKind(StrEnum):
     DAMAGED = "damaged"
     DISCARDED = "discarded"
     """The broker discarded it by itself."""
+    SET_ASIDE = "set aside"
+    """Its dead-letter target could not take it."""
+    MOVED = "moved"
+    """It left for other queues."""
+    COPIED = "copied"
+    """It came to other queues too."""
+    ARRIVED = "arrived"
+    """It came from another queue."""
 
 
 class MessagePlaceState(StrEnum):
@@ -51,6 +63,7 @@ class MessagePlaceState(StrEnum):
 
     AVAILABLE = "available"
     ACQUIRED = "acquired"
+    SET_ASIDE = "set aside"
     ARCHIVED = "archived"
 
 
@@ -86,6 +99,8 @@ class MessagePlace:
     """The id of the queue."""
     state: MessagePlaceState
     """The state of the message on the queue."""
+    word: int
+    """Its entry there, with the code of its size."""
     consumer: int = 0
     """The consumer that has acquired it; 0 for none."""
     count: int = 0
@@ -105,20 +120,26 @@ _OF_OUTCOME = {
 
 
 class Track:
-    """The places and steps of one entry, folded from events in the order of the log."""
+    """The places and steps of one message, folded from events in the order of the log."""
 
     def __init__(self, word: int) -> None:
-        """Begin without a place: `apply` the publish event, or set `places`."""
+        """Begin without a place: `apply` the publish event, or `put` places."""
         self._word = word
-        self.places: dict[int, MessagePlace] = {}
-        """The places by queue."""
+        self.places: dict[tuple[int, int], MessagePlace] = {}
+        """The places by queue and word."""
         self.steps: list[Step] = []
         """The steps until now, in order."""
+
+    def put(self, place: MessagePlace) -> None:
+        """Set a place."""
+        self.places[place.queue, place.word] = place
 
     @property
     def is_over(self) -> bool:
         """Whether no further step is possible."""
-        return all(place.state is MessagePlaceState.ARCHIVED for place in self.places.values())
+        # A rejected message may go on as a dead letter.
+        places = self.places.values()
+        return all(place.state is MessagePlaceState.ARCHIVED and not _is_rejected(place) for place in places)
 
     def apply(self, event: Event) -> None:
         """Apply the next event."""
@@ -126,61 +147,86 @@ class Track:
             case Published():
                 step = Step(event.offset, event.time_us, StepKind.PUBLISHED, 0, event.producer, 0, 0, None, event)
                 self.steps.append(step)
-                self.places = {
-                    queue: MessagePlace(queue, MessagePlaceState.AVAILABLE, last=step) for queue in event.queues
-                }
+                self.places.clear()
+                for queue in event.queues:
+                    self.put(MessagePlace(queue, MessagePlaceState.AVAILABLE, self._word, last=step))
             case Acquired():
                 self._acquired(event)
             case Settled():
                 self._settled(event)
             case Damaged():
-                if _index(event.words, self._word) is not None:
-                    self._end(event.queue, event, StepKind.DAMAGED)
+                for place, _ in self._named(event.queue, event.words):
+                    self._end(place, event, StepKind.DAMAGED)
             case Discarded():
                 self._discarded(event)
+            case SetAside():
+                self._set_aside(event)
+            case Moved():
+                self._moved(event)
             case Purged():
                 self._purged(event)
             case QueueDeleted():
-                self._end(event.queue, event, StepKind.DELETED)
+                for place in self._on(event.queue):
+                    self._end(place, event, StepKind.DELETED)
             case Reset():
-                for queue in list(self.places):
-                    self._end(queue, event, StepKind.DELETED)
+                for place in list(self.places.values()):
+                    self._end(place, event, StepKind.DELETED)
             case ConsumerDetached():
                 self._return_from((event.consumer,), event)
             case Started():
                 self._return_from(None, event)
 
     def _acquired(self, event: Acquired) -> None:
-        place = self.places.get(event.queue)
-        if place is None or place.state is not MessagePlaceState.AVAILABLE:
-            return
-        at = _index(event.words, self._word)
-        if at is None:
-            return
-        consumer = event.consumers[at % len(event.consumers)]
-        held = replace(place, state=MessagePlaceState.ACQUIRED, consumer=consumer, attempts=place.attempts + 1)
-        self._step(held, event, StepKind.ACQUIRED, consumer)
+        for place, at in self._named(event.queue, event.words):
+            if place.state is MessagePlaceState.AVAILABLE:
+                consumer = event.consumers[at % len(event.consumers)]
+                held = replace(place, state=MessagePlaceState.ACQUIRED, consumer=consumer, attempts=place.attempts + 1)
+                self._step(held, event, StepKind.ACQUIRED, consumer)
 
     def _settled(self, event: Settled) -> None:
-        place = self.places.get(event.queue)
-        if place is None or not _is_held(place, event.consumer) or _index(event.words, self._word) is None:
-            return
         outcome = event.outcome
         is_back = outcome.kind in (OutcomeKind.RELEASED, OutcomeKind.MODIFIED)
         state = MessagePlaceState.AVAILABLE if is_back else MessagePlaceState.ARCHIVED
-        after = replace(place, state=state, consumer=0, count=place.count + outcome.delivery_failed)
-        self._step(after, event, _OF_OUTCOME[outcome.kind], event.consumer, outcome)
+        for place, _ in self._named(event.queue, event.words):
+            if _is_held(place, event.consumer):
+                after = replace(place, state=state, consumer=0, count=place.count + outcome.delivery_failed)
+                self._step(after, event, _OF_OUTCOME[outcome.kind], event.consumer, outcome)
 
     def _discarded(self, event: Discarded) -> None:
-        place = self.places.get(event.queue)
-        is_available = place is not None and place.state is MessagePlaceState.AVAILABLE
-        if is_available and _index(event.words, self._word) is not None:
-            self._end(event.queue, event, StepKind.DISCARDED)
+        for place, _ in self._named(event.queue, event.words):
+            if _is_waiting(place):
+                self._end(place, event, StepKind.DISCARDED)
+
+    def _set_aside(self, event: SetAside) -> None:
+        for place, _ in self._named(event.queue, event.words):
+            if place.state is MessagePlaceState.AVAILABLE or _is_rejected(place):
+                self._step(replace(place, state=MessagePlaceState.SET_ASIDE), event, StepKind.SET_ASIDE)
+
+    def _moved(self, event: Moved) -> None:
+        for place, at in self._named(event.source, event.words):
+            # A rejected message is not set aside by an event of its own: its outcome says that it was not accepted.
+            if _is_waiting(place) or _is_rejected(place):
+                if event.reason is MoveReason.COPIED:
+                    self._step(place, event, StepKind.COPIED)
+                else:
+                    self._step(replace(place, state=MessagePlaceState.ARCHIVED), event, StepKind.MOVED)
+                word = event.offset + at << 16 | place.word & 0xFFFF
+                for target in event.targets:
+                    arrived = MessagePlace(target, MessagePlaceState.AVAILABLE, word)
+                    self._step(arrived, event, StepKind.ARRIVED)
 
     def _purged(self, event: Purged) -> None:
-        place = self.places.get(event.queue)
-        if place is not None and place.state is MessagePlaceState.AVAILABLE and self._word >> 16 < event.before:
-            self._end(event.queue, event, StepKind.PURGED)
+        for place in self._on(event.queue):
+            if _is_waiting(place) and place.word >> 16 < event.before:
+                self._end(place, event, StepKind.PURGED)
+
+    def _on(self, queue: int) -> list[MessagePlace]:
+        return [place for place in self.places.values() if place.queue == queue]
+
+    def _named(self, queue: int, words: bytes) -> list[tuple[MessagePlace, int]]:
+        """Return the places on a queue whose entries are among packed words, each with its index there."""
+        found = ((place, _index(words, place.word)) for place in self._on(queue))
+        return [(place, at) for place, at in found if at is not None]
 
     def _return_from(self, consumers: tuple[int, ...] | None, event: Event) -> None:
         for place in list(self.places.values()):
@@ -188,9 +234,8 @@ class Track:
                 after = replace(place, state=MessagePlaceState.AVAILABLE, consumer=0, count=place.count + 1)
                 self._step(after, event, StepKind.RETURNED, place.consumer, MODIFIED_FAILED)
 
-    def _end(self, queue: int, event: Event, kind: StepKind) -> None:
-        place = self.places.get(queue)
-        if place is not None and place.state is not MessagePlaceState.ARCHIVED:
+    def _end(self, place: MessagePlace, event: Event, kind: StepKind) -> None:
+        if place.state is not MessagePlaceState.ARCHIVED:
             self._step(replace(place, state=MessagePlaceState.ARCHIVED, consumer=0), event, kind, place.consumer)
 
     def _step(
@@ -198,11 +243,19 @@ class Track:
     ) -> None:
         step = Step(event.offset, event.time_us, kind, after.queue, link, after.attempts, after.count, outcome, event)
         self.steps.append(step)
-        self.places[after.queue] = replace(after, last=step)
+        self.put(replace(after, last=step))
 
 
 def _is_held(place: MessagePlace, consumer: int) -> bool:
     return place.state is MessagePlaceState.ACQUIRED and place.consumer == consumer
+
+
+def _is_waiting(place: MessagePlace) -> bool:
+    return place.state in (MessagePlaceState.AVAILABLE, MessagePlaceState.SET_ASIDE)
+
+
+def _is_rejected(place: MessagePlace) -> bool:
+    return place.last is not None and place.last.kind is StepKind.REJECTED
 
 
 def _index(words: bytes, word: int) -> int | None:

@@ -2,6 +2,7 @@
 
     message-id   -> id hash -> ids of each index -> publish records; the id in each is compared
     publish      -> the bucket of its entry, and its queues -> touches of each index -> the records that name it
+    moves        -> the buckets of its later entries, and their queues -> more of them
     records      -> the links and queues that they name; each was declared by the record at the offset that is its id
 
 Rule 1. A record that an index names is read and compared: hashes collide, and messages share buckets.
@@ -17,8 +18,9 @@ from ambermq.engine.address import muxer_address
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.context import DecisionContext
 from ambermq.engine.decide.explain_route import explain
+from ambermq.engine.entries.entry_word import WORD_BYTES, entry_of, pack_words
 from ambermq.engine.errors import Refused
-from ambermq.engine.events import Acquired, Attached, Detached, Event, Published, Purged, Reset
+from ambermq.engine.events import Acquired, Attached, Detached, Event, Moved, Published, Purged, Reset
 from ambermq.engine.events.registry import NUMBERS
 from ambermq.engine.history.id_origins import Link, Origins
 from ambermq.engine.history.message_route import Passage, message_routes
@@ -32,7 +34,7 @@ from ambermq.log.buffer import Buffer
 from ambermq.log.read.body_reads import DAMAGED
 from ambermq.log.read.search import Search
 
-__all__ = ["MessageStory", "Route", "find_message", "open_search", "story_of"]
+__all__ = ["MessageStory", "Route", "find_message", "open_search", "origin_of", "story_of"]
 
 _RESET = bytes(10) + bytes((NUMBERS[Reset], 0))
 """The end of a reset record less than an hour after its batch: half its time, no count, no aux, type, no flags."""
@@ -61,9 +63,9 @@ class MessageStory:
     steps: list[Step]
     """What happened to it, in order, the publish first."""
     places: list[MessagePlace]
-    """The places of the message now, in the order of its queues."""
+    """The places of the message now, in the order in which it came to them."""
     routes: list[Route]
-    """The routes to its queues, in the same order."""
+    """The routes to the queues that it was published to."""
     horizon: int
     """The events below this offset were compacted; 0 if the history is whole."""
     queues: dict[int, str]
@@ -113,12 +115,29 @@ def find_message(past: Past, search: Search, id_hashes: Collection[int], is_it: 
 def story_of(past: Past, search: Search, offset: int, fields_of: FieldsOf = no_fields) -> MessageStory:
     """Return the story of the message published at `offset`; `fields_of` reads the fields that muxers match.
 
-    Raises PastError if no message was published there, and DamageError.
+    The offset may also be that of a move. Raises PastError if no message was published there, and DamageError.
     """
-    published = past.event_at(offset) if offset >= 0 else None
+    published = past.event_at(origin_of(past, offset)) if offset >= 0 else None
     if type(published) is not Published:
         raise PastError(PastKind.NO_SUCH_OFFSET, f"no message was published at offset {offset}")
     return _StorySearch(past, search, published, fields_of).story()
+
+
+def origin_of(past: Past, offset: int) -> int:
+    """Return the offset of the publish record of a message, by that of its publish or of one of its moves.
+
+    Raises DamageError.
+    """
+    event = past.event_at(offset)
+    while type(event) is Moved:
+        before = entry_of(int.from_bytes(event.words[:WORD_BYTES], "little"))
+        event, offset = past.event_at(before), before
+        if event is None:
+            # That move was compacted. What lives at the horizon says where it came from.
+            state = past.state_at(past.horizon.offset - 1)
+            found = (entry.origin for queue in state.queues.values() if (entry := queue.entries.get(before)))
+            return next(found, before)
+    return offset
 
 
 class _StorySearch:
@@ -147,7 +166,7 @@ class _StorySearch:
             list(track.places.values()),
             self._routes(producer),
             self._past.horizon.offset,
-            {queue: name for queue in published.queues if (name := origins.queue(queue)) is not None},
+            {queue: name for queue in self._queues(track) if (name := origins.queue(queue)) is not None},
             {producer.muxer: origins.muxer(producer.muxer) or "?"} if producer else {},
             links,
         )
@@ -155,16 +174,29 @@ class _StorySearch:
     def _track(self) -> Track:
         """Return the places and steps of the message up to now.
 
-        The first pass takes the records that name the message; the second adds those that end its queues and consumers.
+        The first pass takes the records that name the message; each move adds those that name its new entry. The last
+        pass adds those that end its queues and consumers.
         """
-        bucket, first = bucket_key(self._published.offset), self._first
-        named = list(self._events(self._search.touches({bucket: self._published.words}, first)))
-        track = self._track_of(named)
+        first, named, searched = self._first, dict[int, Event](), set[int]()
+        track = self._first_track()
+        while wanted := {place.word for place in track.places.values()} - searched:
+            for word in sorted(wanted):
+                packed = pack_words([word])
+                offsets = self._search.touches({bucket_key(entry_of(word)): packed}, first)
+                named |= {event.offset: event for event in self._events(offsets)}
+            searched |= wanted
+            track = self._track_of(named.values())
+        queues = self._queues(track)
         last = track.steps[-1].offset if track.is_over else self._past.end - 1
-        others = self._search.touches(self._ends(named), first, last)
-        others += self._search.touches(dict.fromkeys(map(node_key, self._published.queues), _PURGED), first, last)
+        others = self._search.touches(self._ends(named.values(), track), first, last)
+        others += self._search.touches(dict.fromkeys(map(node_key, queues), _PURGED), first, last)
         others += self._search.touches_of_epochs(node_key(BROKER), first, last)
-        return self._track_of([*named, *self._events(sorted({*others}))])
+        named |= {event.offset: event for event in self._events(sorted({*others}))}
+        return self._track_of(named.values())
+
+    def _queues(self, track: Track) -> tuple[int, ...]:
+        """Return the queues that the message was on, each once."""
+        return tuple(dict.fromkeys((*self._published.queues, *(queue for queue, _ in track.places))))
 
     def _track_of(self, events: Iterable[Event]) -> Track:
         """Return the places and steps of the message after these events."""
@@ -175,16 +207,16 @@ class _StorySearch:
             track.apply(event)
         return track
 
-    def _ends(self, named: Iterable[Event]) -> dict[int, bytes]:
+    def _ends(self, named: Iterable[Event], track: Track) -> dict[int, bytes]:
         """Return the keys of the records that end its queues and consumers, each with bytes of such a record.
 
         Those are its columns queue and ref. The lengths before them depend on whether a user is known.
         """
         consumers = {place.consumer for place in self._first_track().places.values()} - {0}
         for event in named:
-            if type(event) is Acquired and self._published.words in event.words:
+            if type(event) is Acquired:
                 consumers.update(event.consumers)
-        wanted = {node_key(queue): pack("<qq", queue, 0) for queue in self._published.queues}
+        wanted = {node_key(queue): pack("<qq", queue, 0) for queue in self._queues(track)}
         wanted |= {node_key(consumer): pack("<qq", 0, consumer) for consumer in consumers}
         return {**wanted, node_key(BROKER): _RESET}
 
@@ -194,8 +226,12 @@ class _StorySearch:
         track = Track(int.from_bytes(published.words, "little"))
         track.apply(published)
         if self._base is not None:
+            track.places.clear()
+            word = int.from_bytes(published.words, "little")
             for queue in published.queues:
-                track.places[queue] = _place_in(self._base, queue, published)
+                track.put(_place_in(self._base, queue, word))
+            for queue, moved in _moved_words(self._base, word):
+                track.put(_place_in(self._base, queue, moved))
         return track
 
     def _routes(self, producer: Link | None) -> list[Route]:
@@ -254,15 +290,29 @@ class _StorySearch:
                 yield from (event for event in events_of(readable.batch) if event.offset in batch_offsets)
 
 
-def _place_in(state: State, queue_id: int, published: Published) -> MessagePlace:
-    """Return the place of a message on a queue in a state."""
+def _moved_words(state: State, word: int) -> list[tuple[int, int]]:
+    """Return the queue and the entry of each place that moves have taken a message to, by its first word."""
+    origin, code = word >> 16, word & 0xFFFF
+    return [
+        (queue.id, entry << 16 | code)
+        for queue in state.queues.values()
+        for entry, columns in queue.entries.items()
+        if columns.origin == origin
+    ]
+
+
+def _place_in(state: State, queue_id: int, word: int) -> MessagePlace:
+    """Return the place of an entry on a queue in a state."""
     queue = state.queues.get(queue_id)
     if queue is None:
-        return MessagePlace(queue_id, MessagePlaceState.ARCHIVED)
-    entry = queue.entries.get(published.offset)
+        return MessagePlace(queue_id, MessagePlaceState.ARCHIVED, word)
+    entry = queue.entries.get(word >> 16)
     count = entry.count if entry else 0
     for consumer, held in queue.acquired.items():
-        if held.remove(published.words)[0]:
-            return MessagePlace(queue_id, MessagePlaceState.ACQUIRED, consumer, count)
-    is_here = queue.ready.remove_ordered(published.words)[0] or queue.returned.remove_ordered(published.words)[0]
-    return MessagePlace(queue_id, MessagePlaceState.AVAILABLE if is_here else MessagePlaceState.ARCHIVED, count=count)
+        if held.remove(pack_words([word]))[0]:
+            return MessagePlace(queue_id, MessagePlaceState.ACQUIRED, word, consumer, count)
+    if queue.aside.holds(word):
+        return MessagePlace(queue_id, MessagePlaceState.SET_ASIDE, word, count=count)
+    is_here = queue.ready.holds(word) or queue.returned.holds(word)
+    state_now = MessagePlaceState.AVAILABLE if is_here else MessagePlaceState.ARCHIVED
+    return MessagePlace(queue_id, state_now, word, count=count)

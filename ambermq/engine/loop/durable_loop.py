@@ -16,51 +16,38 @@ Rule 5. Only a decision may fail by itself. Any other exception leaves the state
         so it is fatal. `failure` holds it, every later step and completed raise it, and the log is not written again.
 """
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from select import POLLIN, poll
 from typing import final
 
 from ambermq.engine.commands import (
-    AttachConsumer,
     Command,
     CompactionCommand,
     DetachConsumer,
-    DiscardExhausted,
     Publish,
     Settle,
     SnapshotCommand,
 )
 from ambermq.engine.compaction.commit import Compactor
 from ambermq.engine.config import EngineConfig
-from ambermq.engine.decide.context import Decision, DecisionContext
-from ambermq.engine.decide.decide import DECIDE, refused, started
-from ambermq.engine.dispatch.demand import Want
+from ambermq.engine.decide.context import DecisionContext
+from ambermq.engine.decide.decide import started
 from ambermq.engine.dispatch.dispatch import dispatch
 from ambermq.engine.dispatch.large_message import assemble
-from ambermq.engine.dispatch.message_peek import MessagePeek
-from ambermq.engine.dispatch.selector_scan import SelectorScan
-from ambermq.engine.effects import CommandFailed, ConsumerEnded, ConsumerReady, Effect, ProducersEnded, Unfinished
+from ambermq.engine.effects import Effect
 from ambermq.engine.entries.entry import Entry
-from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
-from ambermq.engine.errors import Refused
 from ambermq.engine.events import ClockStepped, Lost
 from ambermq.engine.fold.data_loss import damage_of
-from ambermq.engine.fold.wide_fanout import WideFanout
 from ambermq.engine.history.replay import Replay
 from ambermq.engine.loop.clock_steps import ClockSteps, is_step_at_start
-from ambermq.engine.loop.command_queue import CommandQueue
-from ambermq.engine.loop.effect_release import EffectRelease
+from ambermq.engine.loop.decided_state import DecidedState
 from ambermq.engine.loop.format_level import FormatLevel
-from ambermq.engine.loop.logged_state import LoggedState
-from ambermq.engine.loop.schedule import Schedule
-from ambermq.engine.loop.tick_work import HIDDEN_WORK, hidden_work
 from ambermq.engine.model.state import State
 from ambermq.engine.records.writer import WRITE
-from ambermq.engine.routing.router import FieldsOf, Router, no_fields
+from ambermq.engine.routing.router import FieldsOf, no_fields
 from ambermq.engine.snapshots.snapshotter import Snapshotter
-from ambermq.engine.time_budget import MatchUnfinished, TimeBudget, standing_clock
+from ambermq.engine.time_budget import standing_clock
 from ambermq.log.buffer import Buffer
 from ambermq.log.manifest.manifest import note_clock_step
 from ambermq.log.read.body_store import DAMAGED
@@ -71,7 +58,7 @@ __all__ = ["DurableLoop"]
 
 
 @final
-class DurableLoop(LoggedState):
+class DurableLoop(DecidedState):
     """The engine of one virtual host over its log; one thread calls it."""
 
     def __init__(
@@ -86,17 +73,7 @@ class DurableLoop(LoggedState):
 
         `clock_ns` measures the time that matching takes in a tick.
         """
-        self.matching = TimeBudget(clock_ns, duration_us=config.matching_us_max)
-        """The time for matching, in a tick and in a turn of the browsing links."""
-        router = Router(
-            fields_of,
-            cached_max=config.routes_cached_max,
-            budget=self.matching,
-            selectors_max=config.selectors_per_message_max,
-        )
-        super().__init__(log, state, config, router)
-        self.room_keeper = ""
-        """The requested snapshot that keeps history on a full disk, for refusals; the owner of the loop sets it."""
+        super().__init__(log, state, config, fields_of, clock_ns)
         self.failure: Exception | None = None
         """The exception that ended the loop; None while it runs."""
         self.snapshots = Snapshotter(log, config)
@@ -108,13 +85,6 @@ class DurableLoop(LoggedState):
         self.correction_us = 0
         """The difference between the times of events and the `now_us` of the calls. Timers run by `now_us` alone."""
         self.clock_steps = ClockSteps()
-        self.change_count = 0
-        """The changes since the driver has set it to 0. Each may have made objects that garbage collection visits."""
-        self.schedule = Schedule(config, dirty=self.demand.dirty, queue=self._pending.queue)
-        """When the driver steps the loop."""
-        self._command_queue = CommandQueue(config, self.schedule, batch_bytes_max=log.config.batch_bytes_max)
-        self._release = EffectRelease(log.bodies, self.demand, self.submit)
-        self._peek = MessagePeek(log, fields_of, self.submit).at
         self.publish = self._command_queue.publish
         """Like `submit`, for messages."""
         self.settle = self._command_queue.settle
@@ -148,6 +118,10 @@ class DurableLoop(LoggedState):
         for damage in damage_of(self.state, lost, next_offset=self.log.draft.next_offset, time_us=event_us):
             self._log_and_apply([damage])
         self.router.prepare(self.state)
+        for queue in self.state.queues.values():
+            if queue.aside:
+                self._dead_letters.note_aside(queue.id)
+        self.schedule.timer_us = self._dead_letters.next_us
         self.log.write(now_us)
         self.log.request_sync()
         poller = poll()
@@ -204,12 +178,14 @@ class DurableLoop(LoggedState):
         try:
             command_queue, log, schedule = self._command_queue, self.log, self.schedule
             effects: list[Effect] = []
-            if self.clock_steps.due and not (command_queue.rest and type(command_queue.rest[0]) is WideFanout):
+            if self.clock_steps.due and not self._is_fanning_out:
                 self._step_clock(now_us)
             event_us = max(now_us + self.correction_us, self.state.time_us)
             if schedule.has_urgent or schedule.has_lazy:
                 effects = self._decide_all(event_us, command_queue.take(now_us))
-            if self.demand.dirty and not (command_queue.rest and type(command_queue.rest[0]) is WideFanout):
+            if now_us >= self._dead_letters.next_us and not self._is_fanning_out:
+                effects += self._try_again(now_us, event_us)
+            if self.demand.dirty and not (command_queue.rest and self._is_fanning_out):
                 self.matching.end_ns = None
                 dispatched = dispatch(
                     self.state, self.demand, event_us, log.draft.next_offset, self.config, self._peek, self.matching
@@ -235,6 +211,7 @@ class DurableLoop(LoggedState):
             if is_sync_due or (now_us >= schedule.mark_by_us and log.write_mark(now_us)):
                 log.request_sync()
             schedule.is_continued = schedule.has_urgent or bool(self.demand.dirty)
+            schedule.timer_us = self._dead_letters.next_us
             schedule.logged(now_us, log)
             return self._release.release(ready) if ready else ready
         except Exception as error:
@@ -350,148 +327,3 @@ class DurableLoop(LoggedState):
         """
         bodies = assemble(self.log.bodies, words, entries or (None,) * len(words))
         return None if bodies is None else [None if body is DAMAGED else body for body in bodies]
-
-    def _decide_all(self, now_us: int, commands: deque[Command | WideFanout]) -> list[Effect]:
-        """Decide and apply commands, as many as a tick takes; return the effects. The rest goes back to the queue."""
-        effects: list[Effect] = []
-        log, config, draft = self.log, self.config, self.log.draft
-        changes_left = config.tick_changes_max
-        room_bytes: int | None = None
-        self.matching.end_ns = None
-        while commands and changes_left > 0:
-            queued = command = commands.popleft()
-            full_queue = 0
-            if type(command) is WideFanout and command.full_queue:
-                command, full_queue = command.command, command.full_queue
-            if type(command) is WideFanout:
-                if not self._fan_out(command, changes_left, commands):
-                    break
-                # A dispatch comes before the next part.
-                changes_left = 0
-                command, events, answers = command.command, command.events, command.answers
-            else:
-                if type(command) is DetachConsumer:
-                    changes_left -= self._returned_count(command.consumer)
-                if room_bytes is None and type(command) is not Settle:
-                    room_bytes = log.room_bytes()
-                left = (room_bytes or 0) - draft.byte_count
-                moment = DecisionContext(
-                    now_us,
-                    draft.next_offset,
-                    left,
-                    config,
-                    self.router,
-                    log.config.batch_bytes_max,
-                    self.room_keeper,
-                    full_queue,
-                )
-                try:
-                    events, answers = DECIDE[type(command)](self.state, command, moment)
-                except MatchUnfinished:
-                    # The router goes on in the next tick; no other command may come before this one.
-                    commands.appendleft(queued)
-                    break
-                except Exception as error:  # noqa: BLE001 - a bug ends one connection and nothing else
-                    events, answers = _failure(command, error)
-            is_publish = type(command) is Publish
-            changes, wide = self._log_and_apply(events, ends_each=is_publish)
-            changes_left -= changes
-            if type(command) in HIDDEN_WORK:
-                changes_left -= hidden_work(command)
-            if wide:
-                commands.appendleft(WideFanout(command, *wide, answers))
-                continue
-            if answers and (not is_publish or type(answers[-1]) is Unfinished):
-                changes_left -= self._update_demand(command, answers, commands)
-            effects += answers
-            if self._exhausted:
-                effects += self._discard_exhausted(now_us, commands)
-        self.change_count += config.tick_changes_max - changes_left
-        if commands:
-            self._command_queue.give_back(commands)
-        return effects
-
-    def _discard_exhausted(self, now_us: int, commands: deque[Command | WideFanout]) -> list[Effect]:
-        """Discard the returned messages that were delivered too often, before they are offered again."""
-        effects: list[Effect] = []
-        length = WORD_BYTES * self.config.dispatch_messages_max
-        exhausted, self._exhausted = self._exhausted, []
-        for queue, words in exhausted:
-            for start in range(0, len(words), length):
-                command = DiscardExhausted(queue, words[start : start + length])
-                moment = DecisionContext(
-                    now_us, self.log.draft.next_offset, 0, self.config, self.router, self.log.config.batch_bytes_max
-                )
-                events, answers = DECIDE[DiscardExhausted](self.state, command, moment)
-                self._log_and_apply(events)
-                if answers:
-                    self._update_demand(command, answers, commands)
-                effects += answers
-        return effects
-
-    def _fan_out(self, fanout: WideFanout, changes_left: int, commands: deque[Command | WideFanout]) -> bool:
-        """Go on with a message for very many queues; return whether all are reached, else put the rest back."""
-        after = fanout.go_on(self.state, changes_left, self.config.queue_messages_max)
-        for queue in fanout.part:
-            self.demand.touch(queue)
-        if after is None:
-            commands.appendleft(fanout)
-            return False
-        self._discarded.add_table(self.state.queues)
-        self.is_late |= bool(self._discarded.tables)
-        self._log_and_apply([fanout.event], after=after)
-        return True
-
-    def _update_demand(self, command: Command, answers: list[Effect], commands: deque[Command | WideFanout]) -> int:
-        """Update the demand by a command's answers, and put its rest back; return the changes beyond its events."""
-        changes = 0
-        for effect in answers:
-            if type(effect) is ConsumerReady and type(command) is AttachConsumer:
-                consumer = self.state.consumers[effect.consumer]
-                scan = None if effect.selector is None else SelectorScan(effect.selector)
-                self.demand.add(Want(effect.consumer, consumer.queue, command.key, command.settled, scan=scan))
-            elif type(effect) is ConsumerEnded:
-                self._withdraw(effect.consumer)
-                changes += 1
-            elif type(effect) is ProducersEnded:
-                changes += len(effect.producers)
-        if type(last := answers[-1]) is Unfinished:
-            commands.appendleft(last.command)
-            del answers[-1]
-            if type(command) is not Publish:
-                # A part ends the tick, however few events it has.
-                changes = self.config.tick_changes_max
-        return changes
-
-    def _returned_count(self, consumer: int) -> int:
-        """Return how many messages a detached consumer gives back: each is a change, and goes to other consumers."""
-        known = self.state.consumers.get(consumer)
-        queue = None if known is None else self.state.queues.get(known.queue)
-        if queue is None:
-            return 0
-        # Again, since a dispatch may have run between the withdrawal and this decision.
-        self.demand.touch(queue.id)
-        return queue.held_by(consumer).count
-
-    def _withdraw(self, consumer: int) -> bytes:
-        """Remove a consumer's demand; return the packed words of its deliveries that have not left."""
-        want = self.demand.remove(consumer)
-        self._release.forget(consumer)
-        if want is None:
-            return b""
-        words: list[int] = []
-        for effect in want.held:
-            effect.cancelled = True
-            if not effect.settled:
-                words += effect.words
-        want.held.clear()
-        # Other consumers may get all that it held, sent or not.
-        self.demand.touch(want.queue)
-        return pack_words(words) if words else b""
-
-
-def _failure(command: Command, error: Exception) -> Decision:
-    """Return the decision for a command that failed: the answer to a refusal, or the end of one connection."""
-    if isinstance(error, Refused) and hasattr(command, "key"):
-        return refused(command, error)
-    return [], [CommandFailed(command, error)]

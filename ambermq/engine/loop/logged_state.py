@@ -7,10 +7,23 @@ Rule 2. What an event changes beside the state follows at once: queues to dispat
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.release_parts import CHANGES_PER_RETURN
 from ambermq.engine.dispatch.demand import RETURN_OUTCOMES, Demand
+from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.entry import PLAIN
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, unpack_words
-from ambermq.engine.events import ConsumerDetached, Discarded, Event, Published, QueueConfigured, Reset, Settled
+from ambermq.engine.entries.outcome import OutcomeKind
+from ambermq.engine.events import (
+    ConsumerDetached,
+    Discarded,
+    Event,
+    Moved,
+    Published,
+    QueueConfigured,
+    Reset,
+    SetAside,
+    Settled,
+)
 from ambermq.engine.fold.apply import APPLY
+from ambermq.engine.loop.dead_letters import DeadLetters
 from ambermq.engine.loop.discarded_state import DiscardedState
 from ambermq.engine.loop.pending_effects import PendingEffects
 from ambermq.engine.loop.tick_work import LEAVES_PER_CHANGE
@@ -34,8 +47,7 @@ class LoggedState:
         self.demand = Demand()
         self._pending = PendingEffects(self.demand)
         self._discarded = DiscardedState()
-        self._exhausted: list[tuple[int, bytes]] = []
-        """Waiting messages whose deliveries have failed too often: queue and packed words."""
+        self._dead_letters = DeadLetters()
         self.is_late = False
         """Whether `completed` has more to do now: effects that may leave, or a discarded state to free."""
 
@@ -54,7 +66,13 @@ class LoggedState:
         entries = queue.entries
         exhausted = [word for word in unpack_words(words) if entries.get(word >> 16, PLAIN).count >= count_max]
         if exhausted:
-            self._exhausted.append((queue_id, pack_words(exhausted)))
+            self._dead_letters.add(queue_id, pack_words(exhausted), MoveReason.DELIVERY_COUNT)
+
+    def _note_rejected(self, event: Settled) -> None:
+        """Note rejected messages whose queue has a dead-letter target: they are set aside now."""
+        queue = self.state.queues.get(event.queue)
+        if queue is not None and queue.settings.dead_letter:
+            self._dead_letters.add(event.queue, event.words, MoveReason.REJECTED)
 
     def _log_and_apply(
         self, events: list[Event], *, ends_each: bool = False, after: State | None = None
@@ -93,8 +111,16 @@ class LoggedState:
                         self._note_exhausted(event.queue, event.words)
                 else:
                     changes += count // LEAVES_PER_CHANGE
+                    if event.outcome.kind is OutcomeKind.REJECTED:
+                        self._note_rejected(event)
             elif type(event) is ConsumerDetached:
                 self._note_detached(before, event.consumer)
+            elif type(event) is Moved:
+                changes += (len(event.words) // WORD_BYTES) * len(event.targets)
+                for queue in event.targets:
+                    self.demand.touch(queue)
+            elif type(event) is SetAside:
+                self._dead_letters.note_aside(event.queue)
             elif type(event) is Discarded:
                 changes += len(event.words) // WORD_BYTES // LEAVES_PER_CHANGE
             elif type(event) is QueueConfigured:
@@ -108,7 +134,8 @@ class LoggedState:
             if ends_each or event is events[-1]:
                 # Each message ends a command, since a large one may exceed a batch.
                 draft.end_command()
-            else:
-                # The events of a command may exceed a batch, as the deletion of a muxer with its attachments.
+            elif type(event) is not Moved:
+                # The events of a command may exceed a batch, as the deletion of a muxer with its attachments. All moves
+                # of a command are in one.
                 draft.end_part()
         return changes, None

@@ -1,9 +1,10 @@
-"""The schedule of the engine's steps: what is due now, and three deadlines for the rest.
+"""The schedule of the engine's steps: what is due now, three deadlines and a timer for the rest.
 
     condition                                  at most         then
     settlements wait, or their draft           lazy_write_ms   a step decides and writes them
     a written batch has no sync                lazy_sync_ms    its sync is requested
     no batch carries the current durable end   mark_ms         a mark is written
+    a timer of the engine                      its time        a step carries it out
 
 The command queue reports its commands, the loop the state of the log. The driver calls `due` after each read, and keeps
 one timer, for `next_us`. All times are microseconds of the driver's clock, which never goes back.
@@ -53,7 +54,7 @@ class Schedule:
     __slots__ = (
         *("_count_max", "_queue", "_mark_us", "_size_max", "_sync_us", "_write_us"),
         *("count", "dirty", "has_lazy", "has_urgent", "is_continued", "is_prompt", "mark_by_us", "next_us", "size"),
-        *("sync_by_us", "write_by_us"),
+        *("sync_by_us", "timer_us", "write_by_us"),
     )
 
     def __init__(self, config: EngineConfig, *, dirty: Sized, queue: Sized) -> None:
@@ -79,8 +80,10 @@ class Schedule:
         self.is_continued = False
         """Whether the last step left work for the next one: a scan, a backlog or a command in parts."""
         self.write_by_us = self.sync_by_us = self.mark_by_us = FOREVER_US
+        self.timer_us = FOREVER_US
+        """When the engine itself has something to do: the loop sets it."""
         self.next_us = FOREVER_US
-        """The earliest of the three deadlines, for the driver's timer."""
+        """The earliest of these times, for the driver's timer."""
 
     @property
     def is_due(self) -> bool:
@@ -112,7 +115,7 @@ class Schedule:
         self.write_by_us = min(self.write_by_us, now_us + self._write_us) if is_unwritten else FOREVER_US
         self.sync_by_us = min(self.sync_by_us, now_us + self._sync_us) if is_unsynced else FOREVER_US
         self.mark_by_us = min(self.mark_by_us, now_us + self._mark_us) if is_unmarked else FOREVER_US
-        self.next_us = min(self.write_by_us, self.sync_by_us, self.mark_by_us)
+        self.next_us = min(self.write_by_us, self.sync_by_us, self.mark_by_us, self.timer_us)
 
     def make_due(self) -> None:
         """Make every deadline due: the next step writes all commands, and requests their sync."""

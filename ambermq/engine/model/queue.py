@@ -1,19 +1,23 @@
 """A queue: which entries are available, acquired or archived. A queue is a value; each transition returns another one.
 
 Rule 1. An entry is AVAILABLE in `ready` (never acquired) or in `returned` (acquired before, then given back), or it is
-        ACQUIRED by one consumer. An ARCHIVED entry is not in the queue; only the log still has it.
-Rule 2. `ready` and `returned` are ordered by entry. `returned` is served first.
+        ACQUIRED by one consumer. One that is set aside, in `aside`, waits for its dead-letter target and is never
+        offered. An ARCHIVED entry is not in the queue; only the log still has it.
+Rule 2. `ready`, `returned` and `aside` are ordered by entry. `returned` is served first.
 Rule 3. `entries` holds columns for the few entries that have any. The columns end with the entry.
 Rule 4. A transition ignores words that the queue does not hold.
 """
 
+from collections.abc import Iterable
 from typing import final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.entry import PLAIN, Entry
 from ambermq.engine.entries.entry_word import WORD_BYTES, entry_of, size_of, total_size, unpack_words
+from ambermq.engine.entries.marks import SetAsideFor, cut_description
 from ambermq.engine.entries.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
 from ambermq.engine.entries.redelivery_order import merge_returned
 from ambermq.engine.model.lifetime import Lifetime
@@ -44,6 +48,10 @@ class Counters(Struct, frozen=True, omit_defaults=True):
     damaged: int = field(default_factory=int)
     discarded: int = 0
     """Discarded by the broker itself."""
+    dead_lettered: int = 0
+    """Moved to the dead-letter target by the broker itself."""
+    moved: int = 0
+    """Moved to another queue by a person."""
 
     def plus(self, name: str, count: int) -> "Counters":
         """Return these counters with `count` added to one of them."""
@@ -69,7 +77,7 @@ class Queue(Struct, frozen=True):
     exclusions: int
     """The number of `entries` that exclude a consumer."""
     size: int
-    """Bytes of the messages available and acquired."""
+    """Bytes of all messages of the queue."""
     acquired_count: int
     """Messages acquired."""
     acquired_size: int
@@ -84,6 +92,8 @@ class Queue(Struct, frozen=True):
     lifetime: Lifetime = Lifetime.PERMANENT
     consumers: int = 0
     """The number of links that receive from it."""
+    aside: PersistentQueue = EMPTY_QUEUE
+    """Words of entries that are set aside. Each has columns, which say why."""
 
     @property
     def available(self) -> int:
@@ -91,14 +101,19 @@ class Queue(Struct, frozen=True):
         return self.ready.count + self.returned.count
 
     @property
-    def available_size(self) -> int:
-        """Bytes of the messages available."""
+    def waiting(self) -> int:
+        """Messages available or set aside: those that the maxima of the queue count."""
+        return self.ready.count + self.returned.count + self.aside.count
+
+    @property
+    def waiting_size(self) -> int:
+        """Bytes of the messages available or set aside."""
         return self.size - self.acquired_size
 
     @property
     def depth(self) -> int:
-        """Messages available and acquired."""
-        return self.ready.count + self.returned.count + self.acquired_count
+        """Messages available, set aside and acquired."""
+        return self.ready.count + self.returned.count + self.aside.count + self.acquired_count
 
     def push(self, words: bytes, size: int) -> "Queue":
         """Return the queue with new entries at its tail; `size` is the sum of the sizes in their words."""
@@ -164,6 +179,8 @@ class Queue(Struct, frozen=True):
         if outcome.kind is OutcomeKind.ACCEPTED:
             return self._accepted(taken, acquired)
         if outcome.kind is OutcomeKind.REJECTED:
+            if self.settings.dead_letter:
+                return self._rejected(taken, acquired, outcome)
             return self._archived(taken, acquired, "rejected")
         return self._return_entries(taken, acquired, consumer, outcome)
 
@@ -181,6 +198,29 @@ class Queue(Struct, frozen=True):
             acquired_size=self.acquired_size - size,
             accepted=self.accepted + count,
         )
+
+    def _rejected(self, taken: bytes, acquired: "PersistentMap[int, PersistentQueue]", outcome: Outcome) -> "Queue":
+        """Return the queue with rejected words set aside, for its dead-letter target."""
+        why = SetAsideFor(MoveReason.REJECTED, cut_description(outcome.condition, outcome.description))
+        entries, exclusions = self._set_aside_for(taken, why)
+        return replace(
+            self,
+            aside=merge_returned(self.aside, taken),
+            acquired=acquired,
+            acquired_count=self.acquired_count - len(taken) // WORD_BYTES,
+            acquired_size=self.acquired_size - total_size(taken),
+            entries=entries,
+            exclusions=exclusions,
+        )
+
+    def _set_aside_for(self, words: bytes, why: SetAsideFor) -> "tuple[PersistentMap[int, Entry], int]":
+        exclusions = self.exclusions
+        entries = self.entries.mutate()
+        for word in unpack_words(words):
+            before = entries.get(word >> 16, PLAIN)
+            exclusions -= bool(before.excluded)
+            entries[word >> 16] = replace(before, excluded=(), set_aside_for=why)
+        return entries.finish(), exclusions
 
     def _archived(self, taken: bytes, acquired: "PersistentMap[int, PersistentQueue]", counter: str) -> "Queue":
         count = len(taken) // WORD_BYTES
@@ -253,16 +293,18 @@ class Queue(Struct, frozen=True):
         return self._return_entries(taken, PersistentMap(), 0, MODIFIED_FAILED)
 
     def purge(self, before: int) -> "Queue":
-        """Return the queue without the available entries whose offset is below `before`."""
-        if max(_last_entry(self.ready), _last_entry(self.returned)) < before:
+        """Return the queue without the available and set-aside entries whose offset is below `before`."""
+        if max(map(_last_entry, (self.ready, self.returned, self.aside))) < before:
             return self._purge_all()
         from_returned, from_ready = _below(self.returned, before), _below(self.ready, before)
-        removed = from_returned + from_ready
+        from_aside = _below(self.aside, before)
+        removed = from_returned + from_ready + from_aside
         entries, exclusions = self._without(removed) if self.entries else (self.entries, self.exclusions)
         return replace(
             self,
             ready=self.ready.pop(len(from_ready) // WORD_BYTES)[1],
             returned=self.returned.pop(len(from_returned) // WORD_BYTES)[1],
+            aside=self.aside.pop(len(from_aside) // WORD_BYTES)[1],
             entries=entries,
             exclusions=exclusions,
             size=self.size - total_size(removed),
@@ -270,50 +312,79 @@ class Queue(Struct, frozen=True):
         )
 
     def _purge_all(self) -> "Queue":
-        # This does not visit the available entries, which may be millions: only acquired ones stay, and they are few.
+        # This does not visit the waiting entries, which may be millions: only acquired ones stay, and they are few.
         words = unpack_words(b"".join([held.to_bytes() for held in self.acquired.values()]))
         kept = {word >> 16: self.entries[word >> 16] for word in words if word >> 16 in self.entries}
         return replace(
             self,
             ready=EMPTY_QUEUE,
             returned=EMPTY_QUEUE,
+            aside=EMPTY_QUEUE,
             entries=PersistentMap(kept),
             exclusions=sum([bool(entry.excluded) for entry in kept.values()]),
             size=sum(map(size_of, words)),
-            counters=self.counters.plus("purged", self.available),
+            counters=self.counters.plus("purged", self.waiting),
         )
 
-    def discard(self, words: bytes) -> "Queue":
-        """Return the queue without those of packed `words` that are available."""
+    def without(self, words: bytes, counter: str) -> "tuple[bytes, Queue]":
+        """Return those of packed `words` that are available or set aside, and the queue without them.
+
+        `counter` is the name of the one that counts them.
+        """
+        removed, rest = self._without_waiting(words)
+        if not removed:
+            return removed, self
+        entries, exclusions = self._without(removed) if self.entries else (self.entries, self.exclusions)
+        counters = self.counters.plus(counter, len(removed) // WORD_BYTES)
+        size = self.size - total_size(removed)
+        return removed, replace(rest, entries=entries, exclusions=exclusions, size=size, counters=counters)
+
+    def _without_waiting(self, words: bytes) -> "tuple[bytes, Queue]":
+        """Return those of packed `words` that are available or set aside, and the queue with its lists without them."""
+        ready, returned, aside = self.ready, self.returned, self.aside
+        removed = b""
+        if ready.count:
+            removed, ready = ready.remove_ordered(words)
+        if returned.count and len(removed) < len(words):
+            some, returned = returned.remove_ordered(words)
+            removed = some + removed
+        if aside.count and len(removed) < len(words):
+            some, aside = aside.remove_ordered(words)
+            removed += some
+        return removed, replace(self, ready=ready, returned=returned, aside=aside) if removed else self
+
+    def holds(self, word: int) -> bool:
+        """Return whether a word is available or set aside."""
+        return self.ready.holds(word) or self.returned.holds(word) or self.aside.holds(word)
+
+    def set_aside(self, words: bytes, why: SetAsideFor) -> "Queue":
+        """Return the queue with those of packed `words` set aside that are available."""
         from_ready, ready = self.ready.remove_ordered(words)
         from_returned, returned = self.returned.remove_ordered(words)
-        removed = from_returned + from_ready
-        if not removed:
+        taken = from_returned + from_ready
+        if not taken:
             return self
-        entries, exclusions = self._without(removed) if self.entries else (self.entries, self.exclusions)
-        return replace(
-            self,
-            ready=ready,
-            returned=returned,
-            entries=entries,
-            exclusions=exclusions,
-            size=self.size - total_size(removed),
-            counters=self.counters.plus("discarded", len(removed) // WORD_BYTES),
-        )
+        entries, exclusions = self._set_aside_for(taken, why)
+        aside = merge_returned(self.aside, taken)
+        return replace(self, ready=ready, returned=returned, aside=aside, entries=entries, exclusions=exclusions)
+
+    def receive(self, words: bytes, entries: "Iterable[tuple[int, Entry]]") -> "Queue":
+        """Return the queue with messages of other queues at its tail; `entries` has the columns by entry."""
+        known = self.entries.mutate()
+        known.update(entries)
+        return replace(self.push(words, total_size(words)), entries=known.finish())
 
     def remove_damaged(self, words: bytes) -> "Queue":
-        """Return the queue without those of packed `words` that it holds, available or acquired: damaged messages."""
+        """Return the queue without those of packed `words` that it has, waiting or acquired: damaged messages."""
         from_held, acquired = self._without_held(words)
-        from_ready, ready = self.ready.remove_ordered(words)
-        from_returned, returned = self.returned.remove_ordered(words)
-        from_available = from_returned + from_ready
-        if not from_held and not from_available:
+        from_waiting, rest = self._without_waiting(words)
+        if not from_held and not from_waiting:
             return self
-        # `_archived` subtracts all of them from the acquired ones, so the available ones are added first.
-        count = self.acquired_count + len(from_available) // WORD_BYTES
-        size = self.acquired_size + total_size(from_available)
-        without = replace(self, ready=ready, returned=returned, acquired_count=count, acquired_size=size)
-        return Queue._archived(without, from_held + from_available, acquired, "damaged")
+        # `_archived` subtracts all of them from the acquired ones, so the waiting ones are added first.
+        count = self.acquired_count + len(from_waiting) // WORD_BYTES
+        size = self.acquired_size + total_size(from_waiting)
+        without = replace(rest, acquired_count=count, acquired_size=size)
+        return Queue._archived(without, from_held + from_waiting, acquired, "damaged")
 
     def _without_held(self, words: bytes) -> "tuple[bytes, PersistentMap[int, PersistentQueue]]":
         """Return those of packed `words` that consumers hold, and the words that each consumer holds without them."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ambermq.engine.entries.entry_word import WORD_BYTES
-from ambermq.engine.events import Event, Published, QueueDeclared
+from ambermq.engine.events import Event, Moved, Published, QueueDeclared
 from ambermq.engine.events.event_type import Facts
 from ambermq.engine.events.registry import BY_CLASS, REGISTRY
 
@@ -33,7 +33,7 @@ def facts_of(event: Event, name: QueueName) -> Facts:
     facts = one.facts(event)
     by = getattr(event, "by", "")
     facts |= {"by": by} if by else {}
-    if type(event) is Published:
+    if type(event) is Published or type(event) is Moved:
         return facts | {"queues": [name(queue) or "" for queue in queues], "queue_ids": list(queues)}
     if not queues:
         return facts
@@ -53,4 +53,4 @@ def queues_of(event: Event) -> tuple[int, ...]:
 
 def next_after(event: Event) -> int:
     """Return the offset after the last record of an event, from which a reader goes on."""
-    return event.offset + (len(event.words) // WORD_BYTES if type(event) is Published else 1)
+    return event.offset + (len(event.words) // WORD_BYTES if isinstance(event, (Published, Moved)) else 1)

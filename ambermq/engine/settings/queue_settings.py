@@ -9,7 +9,7 @@ from typing import Final, final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-__all__ = ["COUNT_MAX", "DROP_HEAD", "REJECT", "Settings"]
+__all__ = ["COUNT_MAX", "DEAD_LETTER", "DROP_HEAD", "REJECT", "Settings"]
 
 COUNT_MAX: Final = (1 << 63) - 1
 """The highest count of messages or other things: the maximum of a long in AMQP and in the log."""
@@ -18,6 +18,8 @@ REJECT: Final = "reject"
 """The overflow policy that refuses a message."""
 DROP_HEAD: Final = "drop-head"
 """The overflow policy that discards the oldest messages."""
+DEAD_LETTER: Final = "dead-letter"
+"""The overflow policy that moves the oldest messages to the dead-letter target."""
 
 
 @final
@@ -33,7 +35,9 @@ class Settings(Struct, frozen=True, omit_defaults=True):
     overflow: str = REJECT
     """What happens to a message that would take the queue above a maximum."""
     delivery_count_max: int = 0
-    """The failed deliveries after which a message is discarded; 0: no maximum."""
+    """The failed deliveries after which the queue gives a message up; 0: no maximum."""
+    dead_letter: str = ""
+    """The address that gets the messages which the queue gives up; empty: none."""
     paused: bool = False
     """Whether nothing is delivered."""
 
@@ -41,6 +45,11 @@ class Settings(Struct, frozen=True, omit_defaults=True):
     def is_first_release(self) -> bool:
         """Return whether the first release knows all of these settings."""
         return self == Settings(self.template, self.messages_max)
+
+    @property
+    def makes_room(self) -> bool:
+        """Return whether the oldest messages make room for a message that would pass a maximum."""
+        return self.overflow == DROP_HEAD or (self.overflow == DEAD_LETTER and bool(self.dead_letter))
 
     def with_values(self, values: "dict[str, int | str | bool]") -> "Settings":
         """Return these settings with other values, by name."""

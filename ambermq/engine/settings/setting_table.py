@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any, Final
 
 from ambermq.engine.errors import EngineError
-from ambermq.engine.settings.queue_settings import COUNT_MAX, DROP_HEAD, REJECT, Settings
+from ambermq.engine.settings.queue_settings import COUNT_MAX, DEAD_LETTER, DROP_HEAD, REJECT, Settings
 
 __all__ = ["OFF", "SETTINGS", "Setting", "SettingKind", "changed_settings", "settings_text", "values_of_settings"]
 
@@ -25,6 +25,7 @@ class SettingKind(Enum):
     BYTES = "bytes"
     CHOICE = "choice"
     FLAG = "flag"
+    ADDRESS = "address"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,8 @@ class Setting:
         """Return the value that switches the setting off."""
         if self.kind is SettingKind.CHOICE:
             return self.choices[0]
+        if self.kind is SettingKind.ADDRESS:
+            return ""
         return False if self.kind is SettingKind.FLAG else 0
 
     @property
@@ -61,6 +64,8 @@ class Setting:
             return f"one of {', '.join(self.choices)}"
         if self.kind is SettingKind.FLAG:
             return "true or false"
+        if self.kind is SettingKind.ADDRESS:
+            return "an address"
         return f"a whole number from 0 to {COUNT_MAX}"
 
     def value_of(self, value: object) -> int | str | bool:
@@ -69,10 +74,12 @@ class Setting:
             return self.default
         if self.kind is SettingKind.FLAG and isinstance(value, bool):
             return value
+        if self.kind is SettingKind.ADDRESS and isinstance(value, str):
+            return str(value)
         if self.kind is SettingKind.CHOICE:
             if isinstance(value, str) and value in self.choices:
                 return str(value)
-        elif self.kind is not SettingKind.FLAG and type(value) is int and 0 <= value <= COUNT_MAX:
+        elif self.is_number and type(value) is int and 0 <= value <= COUNT_MAX:
             return value
         raise EngineError(f"expected {self.expected}, found {value!r:.80}")
 
@@ -97,13 +104,19 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             kind=SettingKind.CHOICE,
             text="what happens to a message that would pass a maximum",
             off="it is refused",
-            choices=(REJECT, DROP_HEAD),
+            choices=(REJECT, DROP_HEAD, DEAD_LETTER),
         ),
         Setting(
             name="delivery_count_max",
             kind=SettingKind.COUNT,
-            text="the failed deliveries after which a message is discarded",
+            text="the failed deliveries after which the queue gives a message up",
             off="a message is delivered for ever",
+        ),
+        Setting(
+            name="dead_letter",
+            kind=SettingKind.ADDRESS,
+            text="the address that gets the messages which the queue gives up",
+            off="they end",
         ),
         Setting(
             name="paused",

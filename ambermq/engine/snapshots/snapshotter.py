@@ -296,9 +296,9 @@ class Snapshotter:
             outcome = error.with_traceback(None)
         self.written_bytes = self.expected_bytes = 0
         job.outcome = outcome
-        both = [words for queue in state.queues.values() for words in (queue.ready, queue.returned)]
-        long = [words for words in both if len(words) > _RELEASE_WORDS]
-        del state, both
+        lists = [words for queue in state.queues.values() for words in (queue.ready, queue.returned, queue.aside)]
+        long = [words for words in lists if len(words) > _RELEASE_WORDS]
+        del state, lists
         self._release(long)
 
     def _release(self, lists: list[PersistentQueue]) -> None:

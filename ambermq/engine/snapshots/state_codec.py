@@ -54,7 +54,7 @@ _JSON_BYTES: Final = 16 << 10
 _ENTRIES_A_ROW: Final = 1024
 _SORTED_AT_ONCE: Final = 1024
 _MAPPED_AT_ONCE: Final = 256
-_READY, _RETURNED, _ACQUIRED = 1, 2, 3
+_READY, _RETURNED, _ACQUIRED, _ASIDE = 1, 2, 3, 4
 
 _Value = TypeVar("_Value")
 _encode = msgspec.json.Encoder().encode
@@ -108,6 +108,8 @@ class _QueueRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     returned: int
     entries: int
     lifetime: Lifetime = Lifetime.PERMANENT
+    aside: int | msgspec.UnsetType = msgspec.UNSET
+    """Not written for a queue without set-aside messages."""
 
 
 class _EntriesRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -188,6 +190,7 @@ def _queue_rows(state: State) -> Iterator[_QueueRow]:
             len(queue.returned),
             len(queue.entries),
             queue.lifetime,
+            len(queue.aside) or msgspec.UNSET,
         )
 
 
@@ -209,6 +212,7 @@ def _lists(state: State) -> Iterator[tuple[int, int, int, PersistentQueue]]:
     for queue in _in_order(state.queues):
         yield queue.id, 0, _READY, queue.ready
         yield queue.id, 0, _RETURNED, queue.returned
+        yield queue.id, 0, _ASIDE, queue.aside
         for consumer, words in _sorted_items(queue.acquired):
             yield queue.id, consumer, _ACQUIRED, words
 
@@ -322,7 +326,7 @@ class _Parts:
             queue, consumer, kind, count = _RUN.unpack_from(payload, position)
             position += _RUN.size
             end = position + count * WORD_BYTES
-            if end > len(payload) or kind not in {_READY, _RETURNED, _ACQUIRED}:
+            if end > len(payload) or kind not in {_READY, _RETURNED, _ACQUIRED, _ASIDE}:
                 raise ImageFault(
                     f"a run of {count} words of list {kind}: found {len(payload) - position} bytes of words"
                 )
@@ -379,13 +383,13 @@ class _Parts:
     def _queue(self, row: _QueueRow, consumers: int) -> Queue:
         ready = self.lists.get((row.id, _READY), EMPTY_QUEUE)
         returned = self.lists.get((row.id, _RETURNED), EMPTY_QUEUE)
+        aside = self.lists.get((row.id, _ASIDE), EMPTY_QUEUE)
         acquired, entries = self.acquired.get(row.id, {}), self.entries.get(row.id, {})
-        counts = (len(ready), len(returned), sum(map(len, acquired.values())), len(entries))
-        expected = (row.ready, row.returned, row.acquired_count, row.entries)
+        counts = (len(ready), len(returned), len(aside), sum(map(len, acquired.values())), len(entries))
+        expected = (row.ready, row.returned, row.aside or 0, row.acquired_count, row.entries)
         if counts != expected:
-            raise ImageFault(
-                f"queue {row.name!r}: expected {expected} ready, returned, acquired, known; found {counts}"
-            )
+            what = "ready, returned, aside, acquired, known"
+            raise ImageFault(f"queue {row.name!r}: expected {expected} {what}; found {counts}")
         return Queue(
             row.id,
             row.name,
@@ -404,6 +408,7 @@ class _Parts:
             row.counters,
             row.lifetime,
             consumers,
+            aside,
         )
 
 

@@ -7,7 +7,7 @@ Rule 4. Types, operations and attributes are public: docs/management.md lists th
 
 Imports: engine, engine/commands, engine/decide, engine/model, engine/routing, engine/settings, protocol/amqp10,
     protocol/amqp10/message, protocol/amqp10/performatives, protocol/amqp10/types, protocol/management/access,
-    protocol/management/administration, protocol/management/peers, snapshot.
+    protocol/management/administration, protocol/management/messages, protocol/management/peers, snapshot.
 Imported by: protocol/gateway, protocol/server, tools.
 Names: operation_of, describe, VhostPort, SortedIds.
 """

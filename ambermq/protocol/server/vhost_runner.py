@@ -493,7 +493,8 @@ class VhostRunner:
         self._timer, self._timer_us = None, FOREVER_US
         now_us, schedule = self._server.clock_ns() // 1000 + self._server.epoch_us, self.schedule
         if schedule.next_us <= now_us:
-            self.run(self.step if schedule.write_by_us <= now_us else self.engine.sync_or_mark, now_us)
+            is_step = min(schedule.write_by_us, schedule.timer_us) <= now_us
+            self.run(self.step if is_step else self.engine.sync_or_mark, now_us)
         elif schedule.next_us < FOREVER_US:
             # A tick has done the work of the deadline that the timer was set for.
             self.arm(now_us)

@@ -28,6 +28,8 @@ _UNITS: Final = {
     "address_strangers_max": "connections",
     "channel_max": "number",
     "credit_grown_max": "messages",
+    "dead_letter_moves_max": "moves",
+    "dead_letter_queues_max": "queues",
     "credit_max": "messages",
     "garbage_percent": "per cent",
     "handle_max": "number",

@@ -17,6 +17,7 @@ _LIVE_KEYS: Final = {
     "engine": frozenset(
         {
             *("tick_changes_max", "dispatch_messages_max", "dispatch_bytes_max", "scan_messages_max"),
+            *("dead_letter_moves_max", "dead_letter_queues_max", "dead_letter_retry_ms"),
             *("queue_messages_max", "queues_max", "consumers_max", "producers_max", "muxers_max"),
             *("message_queues_max", "attachments_max", "chain_muxers_max", "auto_create"),
             *("snapshot_bytes", "snapshot_events", "snapshot_interval_s", "snapshot_pause_s", "snapshot_keep"),

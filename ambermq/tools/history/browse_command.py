@@ -89,7 +89,7 @@ def _print_messages(past: Past, queue: Queue, limit: int) -> list[int]:
     for word, _ in islice(_words(queue), limit):
         offset = entry_of(word)
         entry = queue.entries.get(offset, PLAIN)
-        payload = _payload_of(past, offset, entry.chunks)
+        payload = _payload_of(past, entry.origin or offset, entry.chunks)
         if payload is DAMAGED:
             damaged.append(offset)
         else:
@@ -103,11 +103,17 @@ def _rows(past: Past, state: State, queue: Queue, limit: int) -> Iterator[dict[s
         yield {
             "offset": entry_of(word),
             "time": _time_of(past, entry_of(word)),
-            "state": "acquired" if consumer else "available",
+            "state": _state_of(queue, word, consumer),
             "consumer": f"{link.container}/{link.link}" if link else None,
             "delivery_count": queue.entries.get(entry_of(word), PLAIN).count,
             "bytes": size_of(word),
         } | _message(past, entry_of(word), queue.entries.get(entry_of(word), PLAIN))
+
+
+def _state_of(queue: Queue, word: int, consumer: int) -> str:
+    if consumer:
+        return "acquired"
+    return "set aside" if queue.aside and queue.aside.holds(word) else "available"
 
 
 def _time_of(past: Past, offset: int) -> str | None:
@@ -129,16 +135,17 @@ def _words(queue: Queue) -> Iterator[tuple[int, int]]:
     acquired = sorted((word, consumer) for consumer, words in queue.acquired.items() for word in words)
     returned = ((word, 0) for word in queue.returned)
     ready = ((word, 0) for word in queue.ready)
-    return merge(acquired, returned, ready)
+    aside = ((word, 0) for word in queue.aside)
+    return merge(acquired, returned, ready, aside)
 
 
 def _message(past: Past, offset: int, entry: Entry) -> dict[str, Any]:
-    first = entry.chunks[0] if entry.chunks else offset
+    first = entry.chunks[0] if entry.chunks else entry.origin or offset
     payload = _payload_of(past, first)
     if payload is DAMAGED:
         return {"state": "damaged", "message_id": None, **{name: {} for name in _PAIRS}, "body": ""}
     facts = message_facts(payload, is_whole=not entry.chunks)
-    added = {str(plain(decode(key)[0])): plain(decode(value)[0]) for key, value in entry.annotations}
+    added = {str(plain(decode(key)[0])): plain(decode(value)[0]) for key, value in entry.added}
     facts["annotations"] |= added
     return facts
 

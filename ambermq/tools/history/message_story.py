@@ -6,8 +6,9 @@ Rule: a row is one step on one queue, with its time and the time since the row b
 from collections.abc import Callable
 from typing import Any, Final
 
+from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.outcome import Outcome
-from ambermq.engine.events import Discarded, Started
+from ambermq.engine.events import Discarded, Moved, SetAside, Started
 from ambermq.engine.history.id_origins import Link
 from ambermq.engine.history.message_route import Passage
 from ambermq.engine.history.message_steps import MessagePlace, MessagePlaceState, Step, StepKind
@@ -164,6 +165,28 @@ def _discarded(_story: MessageStory, step: Step) -> str:
     return f"by the broker: {step.event.reason.text}"
 
 
+def _moved(story: MessageStory, step: Step) -> str:
+    assert isinstance(step.event, Moved), "only that event makes such a step"
+    targets = ", ".join(repr(_queue(story, queue)) for queue in step.event.targets)
+    return f"to {targets}{_reason_of(step.event)}"
+
+
+def _arrived(story: MessageStory, step: Step) -> str:
+    assert isinstance(step.event, Moved), "only that event makes such a step"
+    return f"from {_queue(story, step.event.source)!r}{_reason_of(step.event)}"
+
+
+def _reason_of(event: Moved) -> str:
+    if event.reason.is_dead_letter:
+        return f", as a dead letter: {event.reason.text}"
+    return " by a redrive" if event.reason is MoveReason.REDRIVEN else ""
+
+
+def _set_aside(_story: MessageStory, step: Step) -> str:
+    assert isinstance(step.event, SetAside), "only that event makes such a step"
+    return f"{step.event.reason.text}: its dead-letter target could not take it"
+
+
 _WORDS: Final[dict[StepKind, Callable[[MessageStory, Step], str]]] = {
     StepKind.ACQUIRED: _acquired,
     StepKind.ACCEPTED: _settled,
@@ -174,6 +197,10 @@ _WORDS: Final[dict[StepKind, Callable[[MessageStory, Step], str]]] = {
     StepKind.PURGED: lambda _story, _step: "with all available messages",
     StepKind.DELETED: lambda _story, _step: "with the queue",
     StepKind.DISCARDED: _discarded,
+    StepKind.SET_ASIDE: _set_aside,
+    StepKind.MOVED: _moved,
+    StepKind.COPIED: _moved,
+    StepKind.ARRIVED: _arrived,
     StepKind.DAMAGED: lambda _story, _step: "its bytes are damaged: set aside",
 }
 
@@ -194,6 +221,8 @@ def _place_line(story: MessageStory, place: MessagePlace, now_us: int) -> str:
     match place.state:
         case MessagePlaceState.AVAILABLE:
             return f"available on {queue!r}{since}{counts}"
+        case MessagePlaceState.SET_ASIDE:
+            return f"set aside on {queue!r}{since}{counts}"
         case MessagePlaceState.ACQUIRED:
             return f"on {queue!r}, acquired by {_link_text(story, place.consumer)}{since}{counts}"
     how = f"{last.kind} at {iso_time(last.time_us)}" if last else f"before offset {story.horizon}"

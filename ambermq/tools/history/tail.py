@@ -13,7 +13,7 @@ from typing import Final
 import click
 
 from ambermq.engine.entries.entry_word import entry_of, unpack_words
-from ambermq.engine.events import Acquired, Damaged, Discarded, Event, Published, Settled
+from ambermq.engine.events import Acquired, Damaged, Discarded, Event, Moved, Published, SetAside, Settled
 from ambermq.engine.history.message_story import find_message, open_search
 from ambermq.engine.history.past import Past, open_past
 from ambermq.engine.model.state import EMPTY_STATE
@@ -49,11 +49,14 @@ class _Filter:
     """Only events of these types; empty for all."""
     queue: str | None
     """Only events of the queue with this name; None for all."""
-    entries: frozenset[int] | None
-    """Only events that name one of these messages; None for all."""
+    entries: set[int] | None
+    """Only events that name one of these messages; None for all. A move adds the new offset of its message."""
 
     def passes(self, event: Event, names: IdNames) -> bool:
         """Return whether an event matches; `names` has the names of its queues."""
+        if self.entries is not None and type(event) is Moved:
+            moved = enumerate(unpack_words(event.words), event.offset)
+            self.entries.update([offset for offset, word in moved if entry_of(word) in self.entries])
         return (
             (not self.types or type_of(event) in self.types)
             and (self.queue is None or self.queue in names.queues_of(event))
@@ -65,7 +68,9 @@ def _entries_of(event: Event) -> Iterable[int]:
     match event:
         case Published():
             return range(event.offset, next_after(event))
-        case Acquired() | Settled() | Damaged() | Discarded():
+        case Moved():
+            return [*map(entry_of, unpack_words(event.words)), *range(event.offset, next_after(event))]
+        case Acquired() | Settled() | Damaged() | Discarded() | SetAside():
             return [entry_of(word) for word in unpack_words(event.words)]
     return ()
 
@@ -132,16 +137,16 @@ def _print_all(lines: Iterable[Line], output: str) -> None:
             print_words(str(line))
 
 
-def _entries(past: Past, message: str) -> frozenset[int]:
+def _entries(past: Past, message: str) -> set[int]:
     """Return the offsets of the messages with an id, or of `offset:N`; ToolError if there are none."""
     if message.startswith(_OFFSET_PREFIX):
         offset = parse_offset(message.removeprefix(_OFFSET_PREFIX))
-        found = [] if offset is None or type(past.event_at(offset)) is not Published else [offset]
+        found = [] if offset is None or type(past.event_at(offset)) not in (Published, Moved) else [offset]
     else:
         found = _with_id(past, message)
     if not found:
         raise ToolError("no such message", where=message, code=ExitCode.NOT_FOUND)
-    return frozenset(found)
+    return set(found)
 
 
 def _with_id(past: Past, text: str) -> list[int]:

@@ -34,6 +34,14 @@ _LAZY: Final = {
         "ambermq.tools.history.browse_command:browse",
         "Show the messages on queue NAME from its head.",
     ),
+    "copy": (
+        "ambermq.tools.dead_letters.queue_moves:copy",
+        "Copy the waiting messages of queue NAME to the tail of the queue TO.",
+    ),
+    "move": (
+        "ambermq.tools.dead_letters.queue_moves:move",
+        "Move the waiting messages of queue NAME to the tail of the queue TO.",
+    ),
 }
 """Commands with slow imports."""
 

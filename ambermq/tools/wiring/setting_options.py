@@ -11,7 +11,7 @@ from ambermq.tools.terminal.sizes import parse_size
 
 __all__ = ["given_settings", "setting_options"]
 
-_METAVARS: Final = {SettingKind.COUNT: "N", SettingKind.BYTES: "SIZE"}
+_METAVARS: Final = {SettingKind.COUNT: "N", SettingKind.BYTES: "SIZE", SettingKind.ADDRESS: "ADDRESS"}
 
 
 class _Value(click.ParamType[int | str | bool]):

@@ -19,7 +19,7 @@ from tests.model.history import words_on
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 1 << 32))
 def test_what_is_kept_is_every_live_message_and_its_chunks(seed: int) -> None:
-    """Ready, returned and acquired entries of all queues, each offset once, in order; every piece of large ones."""
+    """All entries of all queues, each offset once, in order; every piece of large ones, the origin of moved ones."""
     with tempfile.TemporaryDirectory() as directory:
         lived = Lived(Path(directory), seed)
         lived.live(60)
@@ -27,7 +27,8 @@ def test_what_is_kept_is_every_live_message_and_its_chunks(seed: int) -> None:
         live = set()
         for queue in state.queues.values():
             for word in words_on(queue):
-                live |= {word >> 16, *queue.entries.get(word >> 16, PLAIN).chunks}
+                entry = queue.entries.get(word >> 16, PLAIN)
+                live |= {word >> 16, *entry.chunks} | ({entry.origin} if entry.origin else set())
         kept = kept_offsets(state)
         assert kept.tolist() == sorted(live)
         assert kept.itemsize == 8

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from ambermq.engine.entries.discard_reason import DiscardReason
+from ambermq.engine.entries.discard_reason import DiscardReason, MoveReason
 from ambermq.engine.entries.entry_word import make_words, pack_words
 from ambermq.engine.entries.outcome import ACCEPTED, Outcome, OutcomeKind
 from ambermq.engine.events import (
@@ -25,6 +25,7 @@ from ambermq.engine.events import (
     Drawn,
     Event,
     Lost,
+    Moved,
     MuxerDeclared,
     MuxerDeleted,
     MuxerUpdated,
@@ -37,6 +38,7 @@ from ambermq.engine.events import (
     QueueDeleted,
     QueueUpdated,
     Reset,
+    SetAside,
     Settled,
     Started,
     Subscribed,
@@ -201,6 +203,24 @@ _PLAIN: Final = (
         "2 messages of 'orders' discarded (length): 11 to 12",
         golden="000000000000000010000000000000000200000000000000000000000000000000000000000000000200000001001b00"
         "05000b000000000006000c0000000000",
+    ),
+    Sample(
+        SetAside(16, TIME_US, 2, MoveReason.REJECTED, make_words(11, [5, 6])),
+        "2 messages of 'orders' set aside (rejected): 11 to 12",
+        golden="000000000000000010000000000000000200000000000000000000000000000000000000000000000200000004001c00"
+        "05000b000000000006000c0000000000",
+    ),
+    Sample(
+        Moved(16, TIME_US, 2, (3,), MoveReason.DELIVERY_COUNT, make_words(11, [5])),
+        "1 message of 'orders' moved to 'queue 3' (delivery-count): 11",
+        golden="000000000000000008000000000000000300000000000000020000000000000000000000000000000100000002001d00"
+        "05000b0000000000",
+    ),
+    Sample(
+        Moved(16, TIME_US, 3, (2, 4), MoveReason.COPIED, make_words(11, [5])),
+        "1 message of 'queue 3' copied to 'orders', 'queue 4' (copied): 11",
+        golden="000000000000000019000000000000000200000000000000030000000000000000000000000000000100000012001d00"
+        "05000b00000000007b2274617267657473223a5b322c345d7d",
     ),
 )
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ambermq.engine.events import Attached, Published
+from ambermq.engine.entries.entry_word import unpack_words
+from ambermq.engine.events import Attached, Moved, Published, SetAside
 from ambermq.engine.fold.apply import apply
 from ambermq.engine.history.message_steps import MessagePlace, MessagePlaceState
 from ambermq.engine.history.message_story import MessageStory, find_message, open_search, story_of
@@ -69,18 +70,38 @@ def place_in(state: State, queue: int, word: bytes) -> tuple[MessagePlaceState, 
             return MessagePlaceState.ACQUIRED, consumer, count
     if known.ready.remove(word)[0] or known.returned.remove(word)[0]:
         return MessagePlaceState.AVAILABLE, 0, count
+    if known.aside.remove(word)[0]:
+        return MessagePlaceState.SET_ASIDE, 0, count
     return MessagePlaceState.ARCHIVED, 0, -1
 
 
-def way_of(lived: Lived, published: Published) -> list[tuple[int, dict[int, tuple[MessagePlaceState, int, int]]]]:
-    """Each event's offset at which the place of a message changed, and the places after it, by folding everything."""
-    state, way = EMPTY_STATE, []
+Places = dict[tuple[int, int], tuple[MessagePlaceState, int, int]]
+
+
+def way_of(lived: Lived, published: Published) -> list[tuple[int, Places]]:
+    """Each event's offset at which the place of a message changed, and the places after it, by folding everything.
+
+    A place is on a queue, by an entry there; a move adds another one.
+    """
+    state, way = EMPTY_STATE, list[tuple[int, Places]]()
+    entries = {(queue, int.from_bytes(published.words, "little")): None for queue in published.queues}
     for event in singles(lived.events()):
-        state = apply(state, event)
-        if event.offset >= published.offset:
-            places = {queue: place_in(state, queue, published.words) for queue in published.queues}
-            if not way or places != way[-1][1]:
-                way.append((event.offset, places))
+        before, state = state, apply(state, event)
+        if event.offset < published.offset:
+            continue
+        is_told = False
+        if isinstance(event, Moved):
+            word = int.from_bytes(event.words, "little")
+            source = before.queues.get(event.source)
+            if (event.source, word) in entries and source is not None and source.holds(word):
+                entries |= {(target, event.offset << 16 | word & 0xFFFF): None for target in event.targets}
+                is_told = True
+        elif isinstance(event, SetAside):
+            # A rejected message is set aside by its outcome, and the event says so.
+            is_told = any(event.queue == queue and word in unpack_words(event.words) for queue, word in entries)
+        places = {one: place_in(state, one[0], one[1].to_bytes(8, "little")) for one in entries}
+        if not way or places != way[-1][1] or is_told:
+            way.append((event.offset, places))
     return way
 
 
@@ -88,9 +109,9 @@ def check(lived: Lived, life: MessageStory) -> None:
     """The story has a step for each change, and ends where the message is."""
     way = way_of(lived, life.published)
     assert sorted({step.offset for step in life.steps}) == [offset for offset, _ in way]
-    assert [place.queue for place in life.places] == list(life.published.queues)
+    assert [(place.queue, place.word) for place in life.places] == list(way[-1][1])
     for place in life.places:
-        state, consumer, count = way[-1][1][place.queue]
+        state, consumer, count = way[-1][1][place.queue, place.word]
         assert (place.state, place.consumer) == (state, consumer)
         assert place.state is MessagePlaceState.ARCHIVED or place.count == count
 

@@ -33,7 +33,8 @@ def test_each_is_switched_off_by_the_same_words(name: str, off: str) -> None:
     """And left as it is by None."""
     setting = SETTINGS[name]
     assert setting.value_of(off) == setting.default
-    other: dict[str, Any] = {name: {SettingKind.CHOICE: DROP_HEAD, SettingKind.FLAG: True}.get(setting.kind, 7)}
+    values = {SettingKind.CHOICE: DROP_HEAD, SettingKind.FLAG: True, SettingKind.ADDRESS: "other"}
+    other: dict[str, Any] = {name: values.get(setting.kind, 7)}
     changed = changed_settings(Settings(), other)
     assert getattr(changed, name) == other[name]
     assert changed_settings(changed, {name: None}) == changed
@@ -45,6 +46,7 @@ def test_each_is_switched_off_by_the_same_words(name: str, off: str) -> None:
     [
         *(("messages_max", one) for one in (-1, COUNT_MAX + 1, "7", 1.5, True, None, [], b"")),
         *(("overflow", one) for one in ("ring", 0, REJECT.encode(), True)),
+        *(("dead_letter", one) for one in (0, True, b"q", ["q"])),
         *(("paused", one) for one in (0, 1, "true", "yes")),
     ],
 )

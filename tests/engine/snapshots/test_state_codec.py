@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from typing import Any
 
 import msgspec
@@ -73,8 +72,11 @@ def test_every_attribute_is_known_to_the_image() -> None:
     assert [*Queue.__struct_fields__] == [
         *("id", "name", "settings", "ready", "returned", "acquired", "entries", "exclusions", "size"),
         *("acquired_count", "acquired_size", "published", "delivered", "accepted", "counters", "lifetime", "consumers"),
+        "aside",
     ]
-    assert {field.name for field in fields(Entry)} == {"count", "excluded", "annotations", "chunks"}
+    assert [*Entry.__struct_fields__] == [
+        *("count", "excluded", "annotations", "chunks", "origin", "marks", "set_aside_for"),
+    ]
 
 
 def test_a_waiting_message_takes_little() -> None:

@@ -4,6 +4,7 @@
     rehearsal    a virtual host that was reset, and whose log was damaged and repaired
     wiring       muxers of every class, updated, detached, deleted; what they make of messages
     maxima       a queue at its maximum that discards its oldest messages
+    dead letters messages that are rejected: moved, redriven, copied, and set aside without their target
     consumers    every outcome, runs dealt to two consumers, selectors
     topics       subscriptions of every kind, temporary queues
     bare         a virtual host in advanced mode, with a message whose body is damaged
@@ -62,14 +63,26 @@ STORIES: Final = {
         *("kept-0-0", "large-0", "both-0", "kept-3-1", "deleted-1", "purged-2", "goal", "large-news", "weather-1"),
         *("path-1", "region-1", "drawn-5", "anonymous-0", "4711", f"{0xA11CE:032x}", "0xff00", "text", "price-1"),
         *(f"shared-{number}" for number in range(8)),
-        *("reading", "shared-16", "stepped-1", "stepped-2", "load-0", "load-12", "load-120"),
+        *(
+            "reading",
+            "shared-16",
+            "job-0",
+            "job-2",
+            "job-4",
+            "job-6",
+            "stepped-1",
+            "stepped-2",
+            "load-0",
+            "load-12",
+            "load-120",
+        ),
     ),
     "rehearsal": ("rehearsed-0", "rehearsed-4", "later-0"),
     "bare": ("good", "fine", "bare-3"),
 }
 """Virtual host to the ids of messages that have something to tell."""
 
-BROWSED: Final = frozenset({"kept", "shared", "letters", "orders", "doomed", "only"})
+BROWSED: Final = frozenset({"jobs", "repairs", "kept", "shared", "letters", "orders", "doomed", "only"})
 """Queues that are looked at as they were."""
 
 _LOAD_ACCEPTED: Final = 150
@@ -99,6 +112,7 @@ class Life:
             self._rehearsal()
             self._wiring()
             self._maxima()
+            self._dead_letters()
             self._consumers()
             self._topics()
             self._export()
@@ -236,6 +250,19 @@ class Life:
         with self._peer("desk") as peer:
             self._send(peer, "readings", _order("reading"), *(Message(f"reading {number}") for number in range(4)))
         self._ask("queue", "update", "readings", "--bytes-max", "1KiB")
+
+    def _dead_letters(self) -> None:
+        """Reject messages whose queue has a dead-letter target, also without it; send some back, and copy some."""
+        self._ask("queue", "declare", "jobs", "--dead-letter", "failed", "--delivery-count-max", 2)
+        self._ask("queue", "declare", "repairs")
+        with self._peer("desk") as peer:
+            self._send(peer, "jobs", *(_order(f"job-{one}") for one in range(6)), Message("big " * 5000, id="job-6"))
+        self._ask("receive", "jobs", "--count", 7, "--outcome", "rejected")
+        self._ask("dlq", "redrive", "failed", "--limit", 3)
+        self._ask("queue", "copy", "failed", "repairs", "--limit", 2)
+        self._ask("queue", "move", "failed", "repairs", "--limit", 1)
+        self._ask("queue", "delete", "failed", "--yes")
+        self._ask("receive", "jobs", "--count", 2, "--outcome", "rejected")
 
     def _consumers(self) -> None:
         """Deal a queue to two consumers and say every outcome, select, and kill the broker while they hold messages."""

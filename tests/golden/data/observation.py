@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from click.testing import CliRunner
 
+from ambermq.engine.entries.entry import PLAIN
 from ambermq.engine.history.past import Past, open_past
 from ambermq.engine.loop.recovery import fold_log
 from ambermq.engine.model.state import State
@@ -253,9 +254,10 @@ def _snapshot_states(past: Past) -> Iterator[tuple[Snapshot, State]]:
 def messages(past: Past, state: State) -> dict[str, list[Any]]:
     """Return the length and the SHA-256 of every message that is on a queue of a state, by its offset."""
     told: dict[str, list[Any]] = {}
+    columns = {offset: entry for queue in state.queues.values() for offset, entry in queue.entries.items()}
     for offset in sorted(set(_live_offsets(state))):
-        event = past.event_at(offset)
-        body = past.body(offset, getattr(event, "chunks", ()))
+        event, entry = past.event_at(offset), columns.get(offset, PLAIN)
+        body = past.body(entry.origin or offset, entry.chunks or getattr(event, "chunks", ()))
         told[str(offset)] = ["damaged"] if body is DAMAGED else [len(body), sha256(body).hexdigest()]
     return told
 

@@ -18,7 +18,16 @@ from ambermq.engine.model.queue import Queue
 from ambermq.log.buffer import Buffer
 from ambermq.snapshot.persistent_queue import PersistentQueue
 
-__all__ = ["NOTHING_ADDED", "Added", "bytes_room", "capacity", "displaced", "fullness_text", "refused_count"]
+__all__ = [
+    "NOTHING_ADDED",
+    "Added",
+    "bytes_room",
+    "capacity",
+    "displaced",
+    "fullness_text",
+    "refused_count",
+    "size_of_run",
+]
 
 
 class Added(NamedTuple):
@@ -40,7 +49,7 @@ NOTHING_ADDED: Final = Added({}, {})
 
 def bytes_room(queue: Queue, command: Publish, added: Added) -> int:
     """Return how many messages of a run fit into the queue's maximum of bytes."""
-    return _count_within(command.bodies, queue.settings.bytes_max - queue.available_size - added.sizes.get(queue.id, 0))
+    return _count_within(command.bodies, queue.settings.bytes_max - queue.waiting_size - added.sizes.get(queue.id, 0))
 
 
 def refused_count(queue: Queue, command: Publish, room: int, added: Added, config: EngineConfig) -> int:
@@ -49,10 +58,10 @@ def refused_count(queue: Queue, command: Publish, room: int, added: Added, confi
     At the maximum length all others are. At that of bytes those are that do not fit, up to the first that does.
     """
     settings, bodies = queue.settings, command.bodies
-    count = queue.available + added.counts.get(queue.id, 0) + room
+    count = queue.waiting + added.counts.get(queue.id, 0) + room
     if not settings.bytes_max or count >= (settings.messages_max or config.queue_messages_max):
         return len(bodies) - room
-    left = settings.bytes_max - queue.available_size - added.sizes.get(queue.id, 0)
+    left = settings.bytes_max - queue.waiting_size - added.sizes.get(queue.id, 0)
     left -= sum([size_of(size_code(len(body))) for body in bodies[:room]])
     fits = (number for number in range(room, len(bodies)) if size_of(size_code(len(bodies[number]))) <= left)
     return next(fits, len(bodies)) - room
@@ -73,17 +82,19 @@ def _count_within(bodies: Sequence[Buffer], left: int) -> int:
     return len(bodies)
 
 
-def displaced(queue: Queue, command: Publish, config: EngineConfig) -> bytes:
-    """Return the packed words of the oldest waiting messages that a run displaces, at most as many as one event names.
+def size_of_run(command: Publish) -> int:
+    """Return the bytes that the messages of a run account for."""
+    return sum([size_of(size_code(len(body))) for body in command.bodies])
 
-    The words are in the order in which the queue has them.
+
+def displaced(queue: Queue, count: int, size: int, config: EngineConfig) -> bytes:
+    """Return the packed words of the oldest available messages that `count` messages of `size` bytes displace.
+
+    They are at most as many as one event names, in the order in which the queue has them.
     """
     settings = queue.settings
-    count = queue.available + len(command.bodies) - (settings.messages_max or config.queue_messages_max)
-    size = 0
-    if settings.bytes_max:
-        sizes = [size_of(size_code(len(body))) for body in command.bodies]
-        size = queue.available_size + sum(sizes) - settings.bytes_max
+    count += queue.waiting - (settings.messages_max or config.queue_messages_max)
+    size = queue.waiting_size + size - settings.bytes_max if settings.bytes_max else 0
     words: list[int] = []
     for word in merge(_words(queue.returned), _words(queue.ready)):
         if (len(words) >= count and size <= 0) or len(words) >= config.dispatch_messages_max:
@@ -100,10 +111,10 @@ def _words(words: PersistentQueue) -> Iterator[int]:
 
 def fullness_text(queue: Queue, command: Publish, room: int, added: Added) -> str:
     """Return why a queue takes only the first `room` messages of a run, for the refusal of the next one."""
-    held = counted(queue.available + added.counts.get(queue.id, 0) + room, "message")
+    held = counted(queue.waiting + added.counts.get(queue.id, 0) + room, "message")
     if not queue.settings.bytes_max:
         return f"queue {queue.name!r} is full: it holds {held}"
-    size = queue.available_size + added.sizes.get(queue.id, 0)
+    size = queue.waiting_size + added.sizes.get(queue.id, 0)
     size += sum([size_of(size_code(len(body))) for body in command.bodies[:room]])
     left = f"of {size} bytes, at most {queue.settings.bytes_max} (bytes_max)"
     return f"queue {queue.name!r} has no room for {len(command.bodies[room])} bytes: it holds {held} {left}"

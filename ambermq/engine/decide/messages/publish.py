@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from ambermq.engine.address import NodeKind, parse_address
 from ambermq.engine.commands import Publish
 from ambermq.engine.decide.context import Decision, DecisionContext, signed
+from ambermq.engine.decide.messages.dead_letters import event_count, fate_of
 from ambermq.engine.decide.messages.overflow import (
     NOTHING_ADDED,
     Added,
@@ -29,11 +30,12 @@ from ambermq.engine.decide.messages.overflow import (
     displaced,
     fullness_text,
     refused_count,
+    size_of_run,
 )
 from ambermq.engine.decide.node_names import message_destination, muxer_id, queue_muxer, topic_muxer
 from ambermq.engine.decide.wiring import check_creatable, create_queue, not_creatable
 from ambermq.engine.effects import AT_CLOSE, NOW, Effect, PublishDone, Unfinished
-from ambermq.engine.entries.discard_reason import DiscardReason
+from ambermq.engine.entries.discard_reason import DiscardReason, MoveReason
 from ambermq.engine.entries.entry_word import WORD_BYTES, make_run
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.errors import Refused
@@ -42,7 +44,7 @@ from ambermq.engine.model.publish_options import Unroutable
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import Producer, State
 from ambermq.engine.selectors.fields import ABSENT, Fields
-from ambermq.engine.settings.queue_settings import DROP_HEAD
+from ambermq.engine.settings.queue_settings import DEAD_LETTER
 from ambermq.engine.time_budget import MatchUnfinished
 from ambermq.log.config import BATCH_OVERHEAD_BYTES
 from ambermq.log.format.record import RECORD
@@ -292,21 +294,22 @@ def _to_queues(
         checked, is_wide = (context.full_queue,) if context.full_queue else (), True
     for queue_id in checked:
         queue = state.queues[queue_id]
-        # This is `queue.available` written out, because it runs once per message and queue.
+        # This is `queue.waiting` written out, because it runs once per message and queue.
         settings = queue.settings
         left = (settings.messages_max or config.queue_messages_max) - queue.ready.count - queue.returned.count
+        left -= queue.aside.count
         if added is not NOTHING_ADDED:
             left -= added.counts.get(queue_id, 0)
         if settings.bytes_max:
             left = min(left, bytes_room(queue, command, added))
-        if left < count and settings.overflow == DROP_HEAD and not is_wide:
+        if left < count and not is_wide and settings.makes_room:
             yielding.append(queue)
         elif left < room:
             fullest, room = queue, max(0, left)
     if fullest is not None:
         return _in_part(state, command, context, queues, added, fullest, room)
     if yielding:
-        return _displacing(command, context, queues, added, yielding)
+        return _displacing(state, command, context, queues, added, yielding)
     return _stored(command, queues, context, size)
 
 
@@ -409,11 +412,16 @@ def _take_unfinished(effects: list[Effect]) -> int:
 
 
 def _displacing(
-    command: Publish, context: DecisionContext, queues: tuple[int, ...], added: Added, yielding: list[Queue]
+    state: State,
+    command: Publish,
+    context: DecisionContext,
+    queues: tuple[int, ...],
+    added: Added,
+    yielding: list[Queue],
 ) -> Decision:
-    """Return the decision that discards the oldest messages of queues, and publishes what has room then.
+    """Return the decision that removes the oldest messages of queues, and publishes what has room then.
 
-    What this decision has added to a queue is not in the state, so it ends before such a queue discards.
+    What this decision has added to a queue is not in the state, so it ends before such a queue makes room.
     """
     config = context.config
     if any(queue.id in added.counts for queue in yielding):
@@ -426,17 +434,42 @@ def _displacing(
         return [], [_rejected(first, "amqp:resource-limit-exceeded", why), *([Unfinished(rest)] if rest.bodies else [])]
     first, rest = command.split(count)
     events: list[Event] = []
+    after, together = context, Added(dict(added.counts), dict(added.sizes))
+    for queue_id in queues:
+        together.add(queue_id, count, size_of_run(first))
     for queue in yielding:
-        words = displaced(queue, first, config)
-        if words:
-            offset = context.next_offset + len(events)
-            events.append(Discarded(offset, context.now_us, queue.id, DiscardReason.LENGTH, words))
+        words = displaced(queue, count, size_of_run(first), config)
+        if words and queue.settings.overflow == DEAD_LETTER:
+            moves, left = fate_of(state, queue, words, MoveReason.LENGTH, after, together)
+            if left:
+                return _unmoved(command, queue) if count == 1 else _first_alone(state, command, queues, context, added)
+            events += moves
+        elif words:
+            events.append(Discarded(after.next_offset, context.now_us, queue.id, DiscardReason.LENGTH, words))
+        after = replace(context, next_offset=context.next_offset + event_count(events))
         if len(words) >= WORD_BYTES * config.dispatch_messages_max:
-            # There may be more to discard.
+            # There may be more to remove.
             return events, [Unfinished(command)]
-    after = replace(context, next_offset=context.next_offset + len(events))
     stored, effects = _stored(first, queues, after, first.size + count * _head_bytes(queues))
     return [*events, *stored], [*effects, *([Unfinished(rest)] if rest.bodies else [])]
+
+
+def _first_alone(
+    state: State, command: Publish, queues: tuple[int, ...], context: DecisionContext, added: Added
+) -> Decision:
+    """Return the decision on the first message of a run; the others are decided next."""
+    first, rest = command.split(1)
+    events, effects = _to_queues(state, first, queues, context, added)
+    return events, [*effects, Unfinished(command if _take_unfinished(effects) else rest)]
+
+
+def _unmoved(command: Publish, queue: Queue) -> Decision:
+    """Return the decision that refuses the first message of a run, because the dead-letter target takes no more."""
+    first, rest = command.split(1)
+    why = f"queue {queue.name!r} is full, and its dead-letter target {queue.settings.dead_letter!r} takes no more now"
+    done = _rejected(first, "amqp:resource-limit-exceeded", why)
+    done.is_queue_full = True
+    return [], [done, *([Unfinished(rest)] if rest.bodies else [])]
 
 
 def _outcome(command: Publish, kind: OutcomeKind, *, after: int) -> PublishDone:

@@ -267,10 +267,10 @@ class ConsumerLink:
 
 def redelivered(body: Buffer, entry: Entry | None) -> Buffer:
     """Return a message as it is sent: with the delivery count and annotations of its entry."""
-    if entry is None or not (entry.count or entry.annotations):
+    if entry is None or not (entry.count or entry.annotations or entry.marks):
         return body
     try:
-        annotations = {decode(key)[0]: decode(value)[0] for key, value in entry.annotations}
+        annotations = {decode(key)[0]: decode(value)[0] for key, value in entry.added}
         return with_header(body, delivery_count=entry.count, annotations=annotations or None)
     except DecodeError:
         # The header after its durable flag was never decoded: an invalid one is sent as it was received.

@@ -9,13 +9,22 @@ Rule 2. A refusal is amqp:unauthorized-access with status 403, and does not depe
         tells what an object belongs to, READ of one that the user does not see is 404, as of one that is absent.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from ambermq.engine.address import MUXER_MEMBER, member_address, muxer_address, queue_address, topic_address
+from ambermq.engine.address import (
+    MUXER_MEMBER,
+    member_address,
+    muxer_address,
+    queue_address,
+    queue_name,
+    topic_address,
+)
 from ambermq.engine.errors import Refused
 from ambermq.engine.model.muxer import QUEUE_MUXER, TOPIC_MUXER, Muxer, MuxerKind
 from ambermq.engine.model.state import State
+from ambermq.engine.settings.setting_table import OFF
 from ambermq.protocol.amqp10.spec import AmqpCondition
 from ambermq.protocol.auth.access import Action
 from ambermq.protocol.auth.address_words import USERS_ADDRESS
@@ -124,6 +133,46 @@ def _on_queue(action: Action | None) -> _Needs:
     return lambda _state, properties, _body: (Need(action, str(properties.get("name", ""))),)
 
 
+def _to_queue(action: Action) -> _Needs:
+    """Return the needs of a move: an action on the queue, and send where its messages go.
+
+    Without that address the engine asks for `send` on each queue that it finds.
+    """
+
+    def needs(_state: State, properties: _Row, body: _Row) -> Iterable[Need]:
+        yield Need(action, str(properties.get("name", "")))
+        if to := str(body.get("to") or ""):
+            yield Need(Action.SEND, to)
+
+    return needs
+
+
+def _settings(action: Action) -> _Needs:
+    """Return the needs of a request with settings: an action on the queue, and send to its dead-letter target.
+
+    A dead-letter queue that is missing would be created, which needs `create` on it.
+    """
+
+    def needs(state: State, properties: _Row, body: _Row) -> Iterable[Need]:
+        yield Need(action, str(properties.get("name", "")))
+        target = str(body.get("dead_letter") or "")
+        if target and target != OFF:
+            yield Need(Action.SEND, target)
+            name = _queue_at(target)
+            if name and name not in state.queue_names:
+                yield Need(Action.CREATE, target)
+
+    return needs
+
+
+def _queue_at(address: str) -> str:
+    """Return the name of the queue that an address names; empty for another node, and for no address."""
+    try:
+        return queue_name(address, name_bytes_max=sys.maxsize)
+    except Refused:
+        return ""
+
+
 def _on_muxer(action: Action | None) -> _Needs:
     return lambda _state, properties, _body: (Need(action, muxer_address(str(properties.get("name", "")))),)
 
@@ -197,11 +246,16 @@ NEEDS: Final[Mapping[tuple[str, str], _Needs]] = {
     ("", "GET-OPERATIONS"): _free,
     ("", GET_LIMITS): _free,
     ("", ROUTE): _route,
-    (QUEUE_TYPE, "CREATE"): _on_queue(Action.CREATE),
+    (QUEUE_TYPE, "CREATE"): _settings(Action.CREATE),
     (QUEUE_TYPE, "READ"): _on_queue(_SEE),
-    (QUEUE_TYPE, "UPDATE"): _on_queue(_MANAGE),
+    (QUEUE_TYPE, "UPDATE"): _settings(_MANAGE),
     (QUEUE_TYPE, "DELETE"): _on_queue(Action.DELETE),
     (QUEUE_TYPE, "PURGE"): _on_queue(_MANAGE),
+    (QUEUE_TYPE, "FIND"): _on_queue(Action.BROWSE),
+    (QUEUE_TYPE, "MOVE"): _to_queue(Action.RECEIVE),
+    (QUEUE_TYPE, "COPY"): _to_queue(Action.BROWSE),
+    (QUEUE_TYPE, "REDRIVE"): _to_queue(Action.RECEIVE),
+    (QUEUE_TYPE, "REMOVE"): _on_queue(_MANAGE),
     (QUEUE_TYPE, "QUERY"): _free,
     (MUXER_TYPE, "CREATE"): _on_muxer(Action.CREATE),
     (MUXER_TYPE, "READ"): _on_muxer(_SEE),

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, final
 
+from ambermq.engine.address import member_address
 from ambermq.engine.commands import Command, SignedCommand
 from ambermq.engine.effects import Answered, RefusedCommand
 from ambermq.engine.errors import Refused
@@ -43,6 +44,7 @@ from ambermq.protocol.management.access.rules import RuleCommand
 from ambermq.protocol.management.access.users import UserCommand
 from ambermq.protocol.management.administration.configuration import ConfigCommand
 from ambermq.protocol.management.broker import GET_LIMITS
+from ambermq.protocol.management.messages.operations import FIND
 from ambermq.protocol.management.operations import KINDS, describe, noun_of, operation_of
 from ambermq.protocol.management.queues import QUEUE_TYPE
 from ambermq.protocol.management.routes import ROUTE
@@ -57,7 +59,7 @@ _TEXT_BYTES_MAX: Final = 1024
 """The bound of each text of an answer: reply-to, correlation-id, description."""
 _EMPTY_BODIES: Final[tuple[Any, ...]] = (None, "", b"", [])
 """The bodies that mean none: some clients cannot send a message without a body."""
-_LOOKS: Final = frozenset(("", "READ", "QUERY", ROUTE, GET_LIMITS))
+_LOOKS: Final = frozenset(("", "READ", "QUERY", FIND, ROUTE, GET_LIMITS))
 """The operations that change nothing; empty before the operation is known."""
 _REFUSED: Final = 400
 """The least status code of a refusal."""
@@ -106,6 +108,12 @@ class _Request:
     def authorize_deletion(self, subscription: Subscription) -> None:
         """Raise Refused if the user may not delete a subscription."""
         authorize_deletion(self.peer, subscription)
+
+    def authorize_sending(self, queue: str) -> None:
+        """Raise Refused if the user may not send to a queue."""
+        address = member_address(queue)
+        if not is_allowed(self.peer, Action.SEND, address):
+            raise Refused(AmqpCondition.UNAUTHORIZED_ACCESS, refusal_text(self.peer, Action.SEND, address))
 
 
 def _hidden(request: _Request) -> RefusedCommand:

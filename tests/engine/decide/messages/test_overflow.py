@@ -122,7 +122,7 @@ class Broker:
             queue = self.world.queue(name)
             sizes = [size_of(word) for word in sorted([*queue.returned, *queue.ready])]
             assert sizes == [size for _, size in sorted(model.waiting.items())]
-            assert queue.available_size == sum(sizes)
+            assert queue.waiting_size == sum(sizes)
             assert queue.acquired_size == sum(size_of(word) for held in queue.acquired.values() for word in held)
         assert fold(EMPTY_STATE, self.world.events) == self.world.state
 

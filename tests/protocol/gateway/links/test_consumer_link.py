@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from ambermq.engine.effects import Deliver
+from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.entry import Entry
+from ambermq.engine.entries.marks import dead_letter_marks
 from ambermq.engine.loop.schedule import LATER, SOON
 from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.amqp10.message.message import decode_message
@@ -26,6 +28,7 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Source,
     Transfer,
 )
+from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.gateway.links.consumer_link import ConsumerLink, redelivered
 from ambermq.protocol.gateway.links.traffic import Traffic
 from ambermq.protocol.server_limits import ServerLimits
@@ -191,6 +194,28 @@ def test_annotations_of_a_receiver_come_with_the_next_delivery() -> None:
     annotations = ((b"\xa3\x03x-a", b"\xa1\x011"),)
     sent = decode_message(redelivered(MESSAGE + b"1", Entry(annotations=annotations)))
     assert sent.message_annotations == {"x-a": "1"}
+
+
+def test_a_dead_letter_says_why_it_is_one() -> None:
+    """In message annotations, encoded as the spec has them; what its receivers have added stays."""
+    marks = dead_letter_marks(None, MoveReason.REJECTED, "orders", 3, 1_700_000_000_000_000, "app:bad: " + "x" * 300)
+    marks = dead_letter_marks(marks, MoveReason.DELIVERY_COUNT, "later", 4, 1_700_000_000_001_000, "").redriven()
+    entry = Entry(annotations=((b"\xa3\x03x-a", b"\xa1\x011"),), marks=marks)
+    sent = decode_message(redelivered(MESSAGE + b"1", entry))
+    assert sent.message_annotations == {
+        "x-a": "1",
+        "x-opt-dead-letter-reason": "delivery-count",
+        "x-opt-deadletter-source": "later",
+        "x-opt-dead-letter-first-source": "orders",
+        "x-opt-dead-letter-time": 1_700_000_000_001,
+        "x-opt-dead-letter-count": 2,
+        "x-opt-redrive-count": 1,
+    }
+    first = dead_letter_marks(None, MoveReason.REJECTED, "orders", 3, 5_000, "app:bad: " + "x" * 300)
+    told = decode_message(redelivered(MESSAGE + b"1", Entry(marks=first))).message_annotations
+    assert told is not None
+    assert told["x-opt-dead-letter-description"] == "app:bad: " + "x" * 300
+    assert type(told["x-opt-dead-letter-reason"]) is Symbol
 
 
 def test_a_link_goes_on_when_another_makes_room_in_its_session() -> None:

@@ -1,0 +1,79 @@
+"""Commands on single messages of a queue: find them, move them, remove them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, final
+
+from msgspec import Struct
+
+from ambermq.engine.commands.signed_command import SignedCommand
+from ambermq.engine.entries.discard_reason import MoveReason
+from ambermq.engine.selectors.selector import Selector
+
+__all__ = ["FindMessages", "MessageFilter", "MoveMessages", "RemoveMessages"]
+
+
+@final
+class MessageFilter(Struct, frozen=True):
+    """The messages that a request means, by what the broker knows of them. A message must pass every part."""
+
+    selector: Selector | None = None
+    reason: str = ""
+    """The text of the reason for which they became dead letters; empty for any."""
+    source: str = ""
+    """The queue that they left; empty for any."""
+    since_us: int = 0
+    """Dead letters that are not older."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether every message passes."""
+        return self == MessageFilter()
+
+
+@final
+class FindMessages(Struct):
+    """Find waiting messages of a queue that pass a filter, a limited number at a time; change nothing.
+
+    The answer is a map: `messages`, a list of maps; `next`, the offset from where to go on; `is_end`; `is_reading`: the
+    next messages are read from the disk first, so the client asks again; `end`, the offset behind all messages now.
+    """
+
+    key: Any
+    name: str
+    filter: MessageFilter = MessageFilter()
+    after: int = -1
+    """Only messages behind this offset."""
+    before: int = (1 << 47) - 1
+    """Only messages before this offset."""
+    count_max: int = 1000
+    reads_messages: bool = False
+    """Whether the answer has what only the messages themselves tell, as their message-ids."""
+    read: Callable[[Mapping[str, Any]], Any] = dict
+    """A function from that map to the answer."""
+
+
+@final
+class MoveMessages(SignedCommand):
+    """Move waiting messages of a queue: all of one command or, after a kill, none.
+
+    The answer is a map of counts: `moved`; `acquired`, `gone`, `no_room`, `no_origin` of those that stay; and `to`, the
+    names of the queues.
+    """
+
+    key: Any
+    name: str
+    offsets: Sequence[int]
+    to: str = ""
+    """The address of a queue; empty: the queue that each message came from."""
+    reason: MoveReason = MoveReason.MOVED
+    authorize: Callable[[str], None] | None = None
+    """Raises Refused if the request may not send to the queue of this name."""
+
+
+@final
+class RemoveMessages(SignedCommand):
+    """Remove waiting messages of a queue. The answer is a map of counts: `removed`, `acquired`, `gone`."""
+
+    key: Any
+    name: str
+    offsets: Sequence[int]

@@ -1,0 +1,245 @@
+"""The decisions on single messages of a queue that a person names: find them, move them, remove them.
+
+Rule 1. Only messages that wait, or are set aside, leave a queue. Those that a consumer holds stay, and are counted.
+Rule 2. All moves of one command are in one batch of the log: after a kill all are done, or none.
+Rule 3. A redriven message goes to the queue that it left, by its identity, else to the queue of that name; to that
+        queue alone, at its tail. A queue without room takes the first ones.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from heapq import merge
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
+
+from ambermq.engine.commands import FindMessages, MessageFilter, MoveMessages, RemoveMessages
+from ambermq.engine.decide.context import Decision, DecisionContext
+from ambermq.engine.decide.end_nodes import end_nodes
+from ambermq.engine.decide.messages.dead_letters import event_count, room_for
+from ambermq.engine.decide.messages.overflow import Added
+from ambermq.engine.decide.wiring import existing_queue
+from ambermq.engine.effects import Answered
+from ambermq.engine.entries.discard_reason import DiscardReason, MoveReason
+from ambermq.engine.entries.entry import PLAIN, Entry
+from ambermq.engine.entries.entry_word import entry_of, pack_words, size_of, unpack_words
+from ambermq.engine.errors import Refused
+from ambermq.engine.events import Discarded, Event, Moved
+from ambermq.engine.fold.apply import fold
+from ambermq.engine.model.lifetime import Lifetime
+from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.state import State
+from ambermq.engine.selectors.fields import ABSENT, Fields
+from ambermq.engine.time_budget import MatchUnfinished
+from ambermq.snapshot.persistent_queue import PersistentQueue
+
+__all__ = ["MOVE_DECISIONS"]
+
+_COUNT_MAX: Final = 1000
+"""The messages that one command moves or removes at most."""
+_VISITED_MAX: Final = 5000
+"""The messages that one command looks at."""
+
+
+def _find_messages(state: State, command: FindMessages, context: DecisionContext) -> Decision:
+    queue = existing_queue(state, command.name, context.config)
+    return [], [Answered(command.key, command.read(_Search(queue, command, context).run()._asdict()))]
+
+
+class _Page(NamedTuple):
+    """What one command has found."""
+
+    messages: list[dict[str, Any]]
+    next: int
+    """The offset from where to go on."""
+    is_end: bool
+    is_reading: bool
+    end: int
+    """The offset behind every message of the queue."""
+
+
+class _Search:
+    """The search of one command."""
+
+    def __init__(self, queue: Queue, command: FindMessages, context: DecisionContext) -> None:
+        self._queue = queue
+        self._command = command
+        self._context = context
+        self._count_max = min(command.count_max, _COUNT_MAX)
+
+    def run(self) -> _Page:
+        """Return what is found."""
+        command, found, last = self._command, list[dict[str, Any]](), self._command.after
+        end = self._context.next_offset
+        reads = command.reads_messages or command.filter.selector is not None
+        # Each message that is read costs about as much as one for a consumer with a selector.
+        visits = self._context.config.scan_messages_max if reads else _VISITED_MAX
+        words = [word for word in islice(_words_after(self._queue, last), visits) if word >> 16 < command.before]
+        entries = [self._queue.entries.get(word >> 16) for word in words]
+        fields: Sequence[Fields | None] | None = [None] * len(words)
+        if reads and words:
+            fields = self._context.peek(self._queue.id, words, entries)
+        if fields is None:
+            return _Page(found, last, False, True, end)
+        for word, entry, one in zip(words, entries, fields, strict=False):
+            try:
+                is_found = _passes(command.filter, entry or PLAIN, one)
+            except MatchUnfinished:
+                return _Page(found, last, False, True, end)
+            last = word >> 16
+            if is_found:
+                found.append(_row(self._queue, word, entry or PLAIN, one))
+            if len(found) >= self._count_max:
+                return _Page(found, last, False, False, end)
+        # A message in a batch that is not written yet has no fields.
+        is_end = len(words) < visits and len(fields) >= len(words)
+        return _Page(found, last, is_end, len(fields) < len(words), end)
+
+
+def _words_after(queue: Queue, offset: int) -> Iterator[int]:
+    """Yield the words behind an offset that wait or are set aside, in order."""
+    return merge(*(_above(one, offset << 16 | 0xFFFF) for one in (queue.ready, queue.returned, queue.aside)))
+
+
+def _above(words: PersistentQueue, word: int) -> Iterator[int]:
+    while run := words.run_above(word):
+        numbers = unpack_words(run)
+        yield from numbers
+        word = numbers[-1]
+
+
+def _passes(wanted: MessageFilter, entry: Entry, fields: Fields | None) -> bool:
+    marks = entry.marks
+    if wanted.reason or wanted.source or wanted.since_us:
+        if marks is None or marks.time_us < wanted.since_us:
+            return False
+        if wanted.reason not in ("", marks.reason.text) or wanted.source not in ("", marks.source):
+            return False
+    return wanted.selector is None or (fields is not None and wanted.selector.matches(fields))
+
+
+def _row(queue: Queue, word: int, entry: Entry, fields: Fields | None) -> dict[str, Any]:
+    row: dict[str, Any] = {"offset": entry_of(word), "bytes": size_of(word), "delivery_count": entry.count}
+    row["state"] = "set aside" if queue.aside.holds(word) else "available"
+    message_id = ABSENT if fields is None else fields.get("properties.message-id")
+    row["message_id"] = None if message_id is ABSENT else message_id
+    marks = entry.marks
+    if marks is not None:
+        row |= {"reason": marks.reason.text, "source": marks.source, "time_us": marks.time_us, "count": marks.count}
+        row |= {"description": marks.description, "redrives": marks.redrives}
+        row["first_source"] = marks.first_source or marks.source
+    return row
+
+
+class _Named(NamedTuple):
+    """The messages that a command names."""
+
+    words: list[int]
+    """Those that wait or are set aside, each once."""
+    acquired: int
+    gone: int
+
+
+def _named(queue: Queue, offsets: Sequence[int]) -> _Named:
+    """Return what there is of the named messages. Raises Refused if they are too many."""
+    if len(offsets) > _COUNT_MAX:
+        raise Refused("amqp:invalid-field", f"a request names at most {_COUNT_MAX} messages, found {len(offsets)}")
+    words, missing = [], list[int]()
+    for offset in dict.fromkeys(offsets):
+        word = next(
+            (found for one in (queue.ready, queue.returned, queue.aside) if (found := _word_at(one, offset))), 0
+        )
+        if word:
+            words.append(word)
+        else:
+            missing.append(offset)
+    held = set[int]()
+    if missing:
+        wanted = set(missing)
+        held = {entry_of(word) for some in queue.acquired.values() for word in some} & wanted
+    return _Named(words, len(held), len(missing) - len(held))
+
+
+def _word_at(words: PersistentQueue, offset: int) -> int:
+    """Return the word of an entry in an ordered list, 0 if it is not there."""
+    run = words.run_above((offset << 16) - 1) if words.count and 0 <= offset < 1 << 47 else b""
+    word = int.from_bytes(run[:8], "little")
+    return word if run and entry_of(word) == offset else 0
+
+
+def _move_messages(state: State, command: MoveMessages, context: DecisionContext) -> Decision:
+    source = existing_queue(state, command.name, context.config)
+    named, added = _named(source, command.offsets), Added({}, {})
+    groups, no_origin = _targets(state, command, source, named.words, context)
+    events: list[Event] = []
+    moved, names = 0, list[str]()
+    for target_id, group in groups.items():
+        target = state.queues[target_id]
+        if command.authorize is not None:
+            command.authorize(target.name)
+        count = room_for(target, group, added, context)
+        if count:
+            offset = context.next_offset + event_count(events)
+            words = pack_words(group[:count])
+            events.append(Moved(offset, context.now_us, source.id, (target_id,), command.reason, words))
+            added.add(target_id, count, sum(map(size_of, group[:count])))
+            names.append(target.name)
+            moved += count
+    no_room = len(named.words) - no_origin - moved
+    answer = {"moved": moved, "acquired": named.acquired, "gone": named.gone, "no_room": no_room}
+    answered = Answered(command.key, {**answer, "no_origin": no_origin, "to": names})
+    if command.reason is MoveReason.COPIED:
+        return events, [answered]
+    return _with_end(state, events, source, context, answered)
+
+
+def _targets(
+    state: State, command: MoveMessages, source: Queue, words: list[int], context: DecisionContext
+) -> tuple[dict[int, list[int]], int]:
+    """Return the messages by the queue that each goes to, and how many have none. Raises Refused."""
+    if command.to:
+        target = existing_queue(state, command.to, context.config)
+        if target.id == source.id:
+            raise Refused("amqp:invalid-field", f"the messages of queue {source.name!r} are there already")
+        return {target.id: words} if words else {}, 0
+    groups: dict[int, list[int]] = {}
+    no_origin = 0
+    for word in words:
+        marks = source.entries.get(word >> 16, PLAIN).marks
+        found = None
+        if marks is not None:
+            found = marks.source_id if marks.source_id in state.queues else state.queue_names.get(marks.source)
+        if found is None or found == source.id:
+            no_origin += 1
+        else:
+            groups.setdefault(found, []).append(word)
+    return groups, no_origin
+
+
+def _remove_messages(state: State, command: RemoveMessages, context: DecisionContext) -> Decision:
+    queue = existing_queue(state, command.name, context.config)
+    named = _named(queue, command.offsets)
+    answered = Answered(command.key, {"removed": len(named.words), "acquired": named.acquired, "gone": named.gone})
+    if not named.words:
+        return [], [answered]
+    words = pack_words(sorted(named.words))
+    event = Discarded(context.next_offset, context.now_us, queue.id, DiscardReason.PURGED, words)
+    return _with_end(state, [event], queue, context, answered)
+
+
+def _with_end(
+    state: State, events: list[Event], queue: Queue, context: DecisionContext, answered: Answered
+) -> Decision:
+    """Return events, and the end of the queue that they empty if its lifetime says so."""
+    if not events or queue.lifetime < Lifetime.NO_MESSAGES:
+        return events, [answered]
+    after = replace(context, next_offset=context.next_offset + event_count(events))
+    more, effects = end_nodes(fold(state, events), (queue.id,), after)
+    return [*events, *more], [answered, *effects]
+
+
+MOVE_DECISIONS: Final[dict[type, Callable[[State, Any, DecisionContext], Decision]]] = {
+    FindMessages: _find_messages,
+    MoveMessages: _move_messages,
+    RemoveMessages: _remove_messages,
+}

@@ -1,0 +1,68 @@
+"""The fold of moved messages: off one queue and onto others, with columns that say where the message is stored.
+
+Rule 1. Only messages that wait on the source come to the targets. Each has its own offset, also if another is missing.
+Rule 2. The source may be one of the targets: the message then goes to its tail.
+"""
+
+from ambermq.engine.entries.discard_reason import MoveReason
+from ambermq.engine.entries.entry import PLAIN, Entry
+from ambermq.engine.entries.entry_word import pack_words, unpack_words
+from ambermq.engine.entries.marks import Marks, dead_letter_marks
+from ambermq.engine.events import Moved
+from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.state import State
+
+__all__ = ["moved"]
+
+
+def moved(state: State, event: Moved) -> State:
+    """Return the state after Moved."""
+    source = state.queues.get(event.source)
+    if source is None:
+        return state
+    words, columns = _arrivals(source, event)
+    if not words:
+        return state
+    queues = state.queues
+    if event.reason is not MoveReason.COPIED:
+        counter = "dead_lettered" if event.reason.is_dead_letter else "moved"
+        queues = queues.set(source.id, source.without(event.words, counter)[1])
+    for target in event.targets:
+        queue = queues.get(target)
+        if queue is not None:
+            queues = queues.set(target, queue.receive(words, columns))
+    return state.with_fields(time_us=event.time_us, queues=queues)
+
+
+def _arrivals(source: Queue, event: Moved) -> tuple[bytes, list[tuple[int, Entry]]]:
+    """Return the words of the messages on the queues that they come to, packed, and their columns by entry."""
+    words: list[int] = []
+    columns: list[tuple[int, Entry]] = []
+    entries = source.entries
+    marks: dict[tuple[int, int], Marks | None] = {}
+    for offset, word in enumerate(unpack_words(event.words), event.offset):
+        if not source.holds(word):
+            continue
+        before = entries.get(word >> 16, PLAIN)
+        # Neighbours mostly have equal marks and share one value; the key holds what it is made of.
+        key = id(before.marks), id(before.set_aside_for)
+        if key not in marks:
+            marks[key] = _marks(before, source, event)
+        words.append(offset << 16 | word & 0xFFFF)
+        columns.append((offset, _entry(before, word >> 16, marks[key])))
+    return pack_words(words), columns
+
+
+def _entry(before: Entry, entry: int, marks: Marks | None) -> Entry:
+    """Return the columns of a message where it comes to: no failed delivery, no exclusion."""
+    return Entry(annotations=before.annotations, chunks=before.chunks, origin=before.origin or entry, marks=marks)
+
+
+def _marks(before: Entry, source: Queue, event: Moved) -> Marks | None:
+    if event.reason.is_dead_letter:
+        why = before.set_aside_for
+        description = why.description if why is not None and why.reason is event.reason else ""
+        return dead_letter_marks(before.marks, event.reason, source.name, source.id, event.time_us, description)
+    if event.reason is MoveReason.REDRIVEN and before.marks is not None:
+        return before.marks.redriven()
+    return before.marks

@@ -1,0 +1,235 @@
+"""The decisions of the loop: commands are decided, logged and applied, and the demand of consumers follows them.
+
+Rule 1. A command that is decided in parts keeps its place: no other command comes between its parts.
+Rule 2. What queues give up is decided right after the command that caused it.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+from ambermq.engine.commands import AttachConsumer, Command, DetachConsumer, GiveUp, Publish, Settle
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.decide.context import Decision, DecisionContext
+from ambermq.engine.decide.decide import DECIDE, refused
+from ambermq.engine.dispatch.demand import Want
+from ambermq.engine.dispatch.message_peek import MessagePeek
+from ambermq.engine.dispatch.selector_scan import SelectorScan
+from ambermq.engine.effects import CommandFailed, ConsumerEnded, ConsumerReady, Effect, ProducersEnded, Unfinished
+from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
+from ambermq.engine.errors import Refused
+from ambermq.engine.fold.wide_fanout import WideFanout
+from ambermq.engine.loop.command_queue import CommandQueue
+from ambermq.engine.loop.effect_release import EffectRelease
+from ambermq.engine.loop.logged_state import LoggedState
+from ambermq.engine.loop.schedule import Schedule
+from ambermq.engine.loop.tick_work import HIDDEN_WORK, hidden_work
+from ambermq.engine.model.state import State
+from ambermq.engine.routing.router import FieldsOf, Router
+from ambermq.engine.time_budget import MatchUnfinished, TimeBudget
+from ambermq.log.write.log import Log
+
+__all__ = ["DecidedState"]
+
+
+class DecidedState(LoggedState):
+    """The state of one virtual host with its commands. The durable loop extends it."""
+
+    def __init__(
+        self, log: Log, state: State, config: EngineConfig, fields_of: FieldsOf, clock_ns: Callable[[], int]
+    ) -> None:
+        """Begin with `state`, the fold of `log`; the durable loop explains the others."""
+        self.matching = TimeBudget(clock_ns, duration_us=config.matching_us_max)
+        """The time for matching, in a tick and in a turn of the browsing links."""
+        router = Router(
+            fields_of,
+            cached_max=config.routes_cached_max,
+            budget=self.matching,
+            selectors_max=config.selectors_per_message_max,
+        )
+        super().__init__(log, state, config, router)
+        self.room_keeper = ""
+        """The requested snapshot that keeps history on a full disk, for refusals; the owner of the loop sets it."""
+        self.change_count = 0
+        """The changes since the driver has set it to 0. Each may have made objects that garbage collection visits."""
+        self.schedule = Schedule(config, dirty=self.demand.dirty, queue=self._pending.queue)
+        """When the driver steps the loop."""
+        self._command_queue = CommandQueue(config, self.schedule, batch_bytes_max=log.config.batch_bytes_max)
+        self._release = EffectRelease(log.bodies, self.demand, self.submit)
+        self._peek = MessagePeek(log, fields_of, self.submit).at
+
+    def submit(self, command: Command) -> None:
+        """Queue a command for the next tick."""
+        self._command_queue.add(command)
+
+    @property
+    def _is_fanning_out(self) -> bool:
+        """Whether a message for very many queues has reached some of them: nothing else may be decided."""
+        rest = self._command_queue.rest
+        return bool(rest) and type(rest[0]) is WideFanout
+
+    def _decide_all(self, now_us: int, commands: deque[Command | WideFanout]) -> list[Effect]:
+        """Decide and apply commands, as many as a tick takes; return the effects. The rest goes back to the queue."""
+        effects: list[Effect] = []
+        log, config, draft = self.log, self.config, self.log.draft
+        changes_left = config.tick_changes_max
+        room_bytes: int | None = None
+        self.matching.end_ns = None
+        while commands and changes_left > 0:
+            queued = command = commands.popleft()
+            full_queue = 0
+            if type(command) is WideFanout and command.full_queue:
+                command, full_queue = command.command, command.full_queue
+            if type(command) is WideFanout:
+                if not self._fan_out(command, changes_left, commands):
+                    break
+                # A dispatch comes before the next part.
+                changes_left = 0
+                command, events, answers = command.command, command.events, command.answers
+            else:
+                if type(command) is DetachConsumer:
+                    changes_left -= self._returned_count(command.consumer)
+                if room_bytes is None and type(command) is not Settle:
+                    room_bytes = log.room_bytes()
+                left = (room_bytes or 0) - draft.byte_count
+                moment = DecisionContext(
+                    now_us,
+                    draft.next_offset,
+                    left,
+                    config,
+                    self.router,
+                    log.config.batch_bytes_max,
+                    self.room_keeper,
+                    full_queue,
+                    self._peek,
+                )
+                try:
+                    events, answers = DECIDE[type(command)](self.state, command, moment)
+                except MatchUnfinished:
+                    # The router goes on in the next tick; no other command may come before this one.
+                    commands.appendleft(queued)
+                    break
+                except Exception as error:  # noqa: BLE001 - a bug ends one connection and nothing else
+                    events, answers = _failure(command, error)
+            is_publish = type(command) is Publish
+            changes, wide = self._log_and_apply(events, ends_each=is_publish)
+            changes_left -= changes
+            if type(command) in HIDDEN_WORK:
+                changes_left -= hidden_work(command)
+            if wide:
+                commands.appendleft(WideFanout(command, *wide, answers))
+                continue
+            if answers and (not is_publish or type(answers[-1]) is Unfinished):
+                changes_left -= self._update_demand(command, answers, commands)
+            effects += answers
+            if self._dead_letters.due:
+                effects += self._give_up(now_us, commands)
+        self.change_count += config.tick_changes_max - changes_left
+        if commands:
+            self._command_queue.give_back(commands)
+        return effects
+
+    def _give_up(self, now_us: int, commands: deque[Command | WideFanout]) -> list[Effect]:
+        """Decide what becomes of the messages that their queues give up, before they are offered again."""
+        effects: list[Effect] = []
+        while self._dead_letters.due:
+            command = self._dead_letters.take(WORD_BYTES * self.config.dispatch_messages_max)
+            moment = DecisionContext(
+                now_us,
+                self.log.draft.next_offset,
+                0,
+                self.config,
+                self.router,
+                self.log.config.batch_bytes_max,
+                peek=self._peek,
+            )
+            events, answers = DECIDE[GiveUp](self.state, command, moment)
+            self._log_and_apply(events)
+            if answers:
+                self._update_demand(command, answers, commands)
+            effects += answers
+            queue = self.state.queues.get(command.queue)
+            if queue is not None and queue.aside:
+                self._dead_letters.note_aside(queue.id)
+        return effects
+
+    def _try_again(self, now_us: int, event_us: int) -> list[Effect]:
+        """Try the messages again that are set aside; return the effects."""
+        dead_letters = self._dead_letters
+        for queue_id in dead_letters.tried(now_us + 1000 * self.config.dead_letter_retry_ms):
+            queue = self.state.queues.get(queue_id)
+            if queue is None or not queue.aside:
+                dead_letters.forget(queue_id)
+            else:
+                dead_letters.try_again(queue, self.config.dispatch_messages_max)
+        commands: deque[Command | WideFanout] = deque()
+        effects = self._give_up(event_us, commands)
+        if commands:
+            self._command_queue.give_back(commands)
+        return effects
+
+    def _fan_out(self, fanout: WideFanout, changes_left: int, commands: deque[Command | WideFanout]) -> bool:
+        """Go on with a message for very many queues; return whether all are reached, else put the rest back."""
+        after = fanout.go_on(self.state, changes_left, self.config.queue_messages_max)
+        for queue in fanout.part:
+            self.demand.touch(queue)
+        if after is None:
+            commands.appendleft(fanout)
+            return False
+        self._discarded.add_table(self.state.queues)
+        self.is_late |= bool(self._discarded.tables)
+        self._log_and_apply([fanout.event], after=after)
+        return True
+
+    def _update_demand(self, command: Command, answers: list[Effect], commands: deque[Command | WideFanout]) -> int:
+        """Update the demand by a command's answers, and put its rest back; return the changes beyond its events."""
+        changes = 0
+        for effect in answers:
+            if type(effect) is ConsumerReady and type(command) is AttachConsumer:
+                consumer = self.state.consumers[effect.consumer]
+                scan = None if effect.selector is None else SelectorScan(effect.selector)
+                self.demand.add(Want(effect.consumer, consumer.queue, command.key, command.settled, scan=scan))
+            elif type(effect) is ConsumerEnded:
+                self._withdraw(effect.consumer)
+                changes += 1
+            elif type(effect) is ProducersEnded:
+                changes += len(effect.producers)
+        if type(last := answers[-1]) is Unfinished:
+            commands.appendleft(last.command)
+            del answers[-1]
+            if type(command) is not Publish:
+                # A part ends the tick, however few events it has.
+                changes = self.config.tick_changes_max
+        return changes
+
+    def _returned_count(self, consumer: int) -> int:
+        """Return how many messages a detached consumer gives back: each is a change, and goes to other consumers."""
+        known = self.state.consumers.get(consumer)
+        queue = None if known is None else self.state.queues.get(known.queue)
+        if queue is None:
+            return 0
+        # Again, since a dispatch may have run between the withdrawal and this decision.
+        self.demand.touch(queue.id)
+        return queue.held_by(consumer).count
+
+    def _withdraw(self, consumer: int) -> bytes:
+        """Remove a consumer's demand; return the packed words of its deliveries that have not left."""
+        want = self.demand.remove(consumer)
+        self._release.forget(consumer)
+        if want is None:
+            return b""
+        words: list[int] = []
+        for effect in want.held:
+            effect.cancelled = True
+            if not effect.settled:
+                words += effect.words
+        want.held.clear()
+        # Other consumers may get all that it held, sent or not.
+        self.demand.touch(want.queue)
+        return pack_words(words) if words else b""
+
+
+def _failure(command: Command, error: Exception) -> Decision:
+    """Return the decision for a command that failed: the answer to a refusal, or the end of one connection."""
+    if isinstance(error, Refused) and hasattr(command, "key"):
+        return refused(command, error)
+    return [], [CommandFailed(command, error)]

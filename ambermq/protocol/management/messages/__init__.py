@@ -1,0 +1,6 @@
+"""The messages of a queue at the `$management` node: found, moved, copied, redriven, removed.
+
+Imports: engine, engine/commands, engine/entries, engine/selectors, protocol/amqp10/types, protocol/management.
+Imported by: protocol/management.
+Names: MESSAGE_OPERATIONS.
+"""

@@ -1,0 +1,207 @@
+"""`ambermq dlq`: list, show, redrive and purge dead letters."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import click
+
+from ambermq.engine.address import queue_name
+from ambermq.engine.errors import Refused
+from ambermq.engine.history.timestamps import iso_time
+from ambermq.tools.client.broker_option import broker_options, broker_url
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.client.near_queues import near_queues
+from ambermq.tools.client.queue_completion import complete_queue
+from ambermq.tools.dead_letters.message_moves import MessageMoves
+from ambermq.tools.dead_letters.selection import dead_letter_options, selection_of
+from ambermq.tools.messages.message_text import plain
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.options import confirm, destructive_options, dry_run_option
+from ambermq.tools.terminal.output import list_output_option, output_option, print_done, print_rows
+
+__all__ = ["dlq"]
+
+_COLUMNS: Final = ("name", "available", "acquired", "undeliverable", "sources")
+_SHOWN: Final = ("offset", "time", "reason", "source", "count", "message_id", "description")
+_NAME_BYTES_MAX: Final = 1 << 20
+
+
+@click.group(epilog="Example: ambermq dlq list --data ./data")
+def dlq() -> None:
+    """List, show, redrive and purge dead letters.
+
+    A dead-letter queue is one that another queue names in its setting dead_letter. See docs/dead-letters.md.
+    """
+
+
+@dlq.command("list", epilog="Example: ambermq dlq list --data ./data")
+@broker_options
+@list_output_option
+def list_targets(url: str | None, data: str | None, output: str) -> None:
+    """List the dead-letter queues, and the queues whose dead letters they get.
+
+    `undeliverable` counts the dead letters that wait on those queues, because the target is gone or full.
+    """
+    with _connected(url, data) as client:
+        rows = _target_rows(list(client.queues()))
+    print_rows(rows, _COLUMNS, output)
+
+
+def _target_rows(queues: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a row for each dead-letter target, with its sources."""
+    by_name = {one["name"]: one for one in queues}
+    sources: dict[str, list[dict[str, Any]]] = {}
+    for one in queues:
+        if target := one.get("dead_letter"):
+            sources.setdefault(_queue_at(target), []).append(one)
+    rows = []
+    for name, some in sources.items():
+        target = by_name.get(name, {})
+        row = {"name": name, "available": target.get("available"), "acquired": target.get("acquired")}
+        row["undeliverable"] = sum(int(one.get("undeliverable", 0)) for one in some)
+        rows.append(row | {"sources": ", ".join(one["name"] for one in some)})
+    return rows
+
+
+def _queue_at(address: str) -> str:
+    """Return the name of the queue that an address names; the address itself for another node."""
+    try:
+        return queue_name(address, name_bytes_max=_NAME_BYTES_MAX)
+    except Refused:
+        return address
+
+
+@dlq.command("show", epilog="Example: ambermq dlq show dead --reason rejected --limit 10 --data ./data")
+@click.argument("name", shell_complete=complete_queue)
+@dead_letter_options
+@broker_options
+@list_output_option
+def show(
+    name: str,
+    source: str,
+    reason: str | None,
+    since: str | None,
+    selector: str,
+    limit: int | None,
+    url: str | None,
+    data: str | None,
+    output: str,
+) -> None:
+    """Show the messages of the dead-letter queue NAME, the oldest first: where each came from, and why.
+
+    Exits 6 if there is no such queue.
+    """
+    selection = selection_of(selector, limit, source, reason, since)
+    with _connected(url, data, name) as client:
+        rows = list(_shown(client.find(name, selection, reads=True)))
+    print_rows(rows, _SHOWN, output)
+
+
+def _shown(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        time = row.get("time")
+        values = {name: plain(value) for name, value in row.items()}
+        yield {**dict.fromkeys(_SHOWN), **values, "time": None if time is None else iso_time(1000 * int(time))}
+
+
+@dlq.command("redrive", epilog="Example: ambermq dlq redrive dead --source orders --data ./data")
+@click.argument("name", shell_complete=complete_queue)
+@click.option("--to", default="", metavar="QUEUE", help="To this queue. Default: where each message came from.")
+@dead_letter_options
+@dry_run_option
+@broker_options
+@output_option
+def redrive(
+    name: str,
+    to: str,
+    source: str,
+    reason: str | None,
+    since: str | None,
+    selector: str,
+    limit: int | None,
+    dry_run: bool,
+    url: str | None,
+    data: str | None,
+    output: str,
+) -> None:
+    """Send messages of the dead-letter queue NAME back to the queue that each came from.
+
+    Each goes to the tail of that queue alone, with no failed delivery. Up to 1,000 messages go at a time, all or none.
+    Messages that a consumer holds stay. Exits 1 if some could not go back.
+    """
+    selection = selection_of(selector, limit, source, reason, since)
+    with _connected(url, data, name) as client:
+        if dry_run:
+            _tell_first(name, "redrive", client.find(name, selection), output, to)
+            return
+        counts = client.carry_out_on(name, "REDRIVE", selection, to=to)
+    _report(name, counts, output)
+
+
+def _tell_first(name: str, verb: str, rows: Iterable[dict[str, Any]], output: str, to: str) -> None:
+    """Print what a command would do."""
+    targets: Counter[str] = Counter(to or row.get("source") or "" for row in rows)
+    count = sum(targets.values())
+    where = ", ".join(f"{number:,} to {target or 'no queue'}" for target, number in sorted(targets.items()))
+    values = {"dry_run": True, "name": name, "messages": count, "targets": dict(targets)}
+    print_done(f"would {verb} {count:,} messages from {name}{f': {where}' if where else ''}", values, output)
+
+
+def _report(name: str, counts: Counter[str], output: str) -> None:
+    """Print the counts of a redrive. Raises ToolError if messages stay that could not go back."""
+    moved = counts["moved"]
+    values = {"name": name, **{key: counts[key] for key in ("moved", "acquired", "gone", "no_room", "no_origin")}}
+    held = f"; {counts['acquired']:,} are held by consumers" if counts["acquired"] else ""
+    print_done(f"redrove {moved:,} messages from {name}{held}", values, output)
+    stay = [f"{counts['no_room']:,} have no room where they came from"] if counts["no_room"] else []
+    stay += [f"{counts['no_origin']:,} came from a queue that is gone"] if counts["no_origin"] else []
+    if stay:
+        raise ToolError(
+            f"some messages stay: {', '.join(stay)}", where=name, advice="make room, or name a queue with --to"
+        )
+
+
+@dlq.command("purge", epilog="Example: ambermq dlq purge dead --reason expired --yes --data ./data")
+@click.argument("name", shell_complete=complete_queue)
+@dead_letter_options
+@destructive_options
+@broker_options
+@output_option
+def purge(
+    name: str,
+    source: str,
+    reason: str | None,
+    since: str | None,
+    selector: str,
+    limit: int | None,
+    dry_run: bool,
+    url: str | None,
+    data: str | None,
+    output: str,
+) -> None:
+    """Remove messages of the dead-letter queue NAME; their history stays.
+
+    Messages that a consumer holds stay.
+    """
+    selection = selection_of(selector, limit, source, reason, since)
+    with _connected(url, data, name) as client:
+        if dry_run:
+            count = sum(1 for _ in client.find(name, selection))
+            values = {"dry_run": True, "name": name, "messages": count}
+            print_done(f"would remove {count:,} messages from {name}", values, output)
+            return
+    confirm(lambda: f"This removes dead letters from {name}")
+    with _connected(url, data, name) as client:
+        counts = client.carry_out_on(name, "REMOVE", selection)
+    values = {"name": name, "removed": counts["removed"], "acquired": counts["acquired"], "gone": counts["gone"]}
+    print_done(f"removed {counts['removed']:,} messages from {name}", values, output)
+
+
+@contextmanager
+def _connected(url: str | None, data: str | None, name: str = "") -> Iterator[MessageMoves]:
+    """Yield the requests about messages; an error about the queue NAME has the nearest names."""
+    with LinkClient.connect(BrokerUrl.parse(broker_url(url, data))) as client, near_queues(client, name):
+        yield MessageMoves(client)

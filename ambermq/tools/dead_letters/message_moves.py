@@ -1,0 +1,84 @@
+"""Requests about single messages of a queue, and the job of one command: find, then move, page by page.
+
+Rule: a request names at most 1,000 messages. An interrupted job has done whole requests, and the same command goes on.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ambermq.protocol.amqp10.types.values import ULong
+from ambermq.tools.client.management_client import QueueManagement
+from ambermq.tools.dead_letters.selection import Selection
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.progress_counter import ProgressCounter
+
+__all__ = ["MessageMoves"]
+
+_QUEUE_TYPE: Final = "org.ambermq.queue"
+_NAMED_MAX: Final = 1000
+_READING_SECONDS: Final = 0.005
+_VERBS: Final = {"MOVE": "moved", "COPY": "copied", "REDRIVE": "redriven", "REMOVE": "removed"}
+
+
+class MessageMoves(QueueManagement):
+    """Requests about the messages of queues."""
+
+    def find(self, name: str, selection: Selection, *, reads: bool = False) -> Iterator[dict[str, Any]]:
+        """Yield what the broker knows of each message that waits now and is selected, the oldest first.
+
+        With `reads` also what the messages say, as their message-ids.
+        """
+        left = selection.limit
+        wanted = {**selection.attributes, "read": reads, "after": ULong(0)}
+        while left is None or left > 0:
+            if left is not None:
+                wanted["count"] = ULong(left)
+            page = self.request("FIND", _QUEUE_TYPE, {"name": name}, wanted)[1]
+            rows = list(page.get("messages", ()))
+            if left is not None:
+                left -= len(rows)
+            yield from rows
+            if page.get("is_end", True):
+                return
+            wanted.setdefault("before", ULong(int(page["end"])))
+            wanted["after"] = ULong(int(page["next"]))
+            if page.get("is_reading"):
+                time.sleep(_READING_SECONDS)
+
+    def carry_out_on(
+        self, name: str, operation: str, selection: Selection, *, to: str = "", whole: int | None = None
+    ) -> Counter[str]:
+        """Move, copy, redrive or remove the selected messages; return the counts of the answers, and `to` by name.
+
+        Raises ToolError with the count so far if it is interrupted.
+        """
+        counts: Counter[str] = Counter()
+        verb = _VERBS[operation]
+        try:
+            with ProgressCounter(verb, whole) as progress:
+                for offsets in _pages(self.find(name, selection)):
+                    attributes: dict[str, Any] = {"offsets": offsets} | ({"to": to} if to else {})
+                    answer = self.request(operation, _QUEUE_TYPE, {"name": name}, attributes)[1]
+                    for queue in answer.pop("to", ()):
+                        counts[f"to {queue}"] += 1
+                    counts.update({key: int(count) for key, count in answer.items()})
+                    progress.show(counts["moved"] + counts["removed"])
+        except KeyboardInterrupt as error:
+            done = f"{counts['moved'] + counts['removed']:,} messages were {verb} before; the same command goes on"
+            raise ToolError("interrupted", where=name, advice=done, code=ExitCode.INTERRUPTED) from error
+        return counts
+
+
+def _pages(rows: Iterator[dict[str, Any]]) -> Iterator[list[ULong]]:
+    """Yield the offsets of messages in pages of a request's size."""
+    page: list[ULong] = []
+    for row in rows:
+        page.append(ULong(int(row["offset"])))
+        if len(page) == _NAMED_MAX:
+            yield page
+            page = []
+    if page:
+        yield page

@@ -1,0 +1,91 @@
+"""`ambermq queue move` and `ambermq queue copy`."""
+
+import click
+
+from ambermq.tools.client.broker_option import broker_options, broker_url
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.client.near_queues import near_queues
+from ambermq.tools.client.queue_completion import complete_queue
+from ambermq.tools.dead_letters.message_moves import MessageMoves
+from ambermq.tools.dead_letters.selection import Selection, narrowing_options, selection_of
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.options import dry_run_option
+from ambermq.tools.terminal.output import output_option, print_done
+
+__all__ = ["copy", "move"]
+
+
+@click.command("move", epilog="Example: ambermq queue move orders orders-later --limit 100 --data ./data")
+@click.argument("name", shell_complete=complete_queue)
+@click.argument("to", shell_complete=complete_queue)
+@narrowing_options
+@dry_run_option
+@broker_options
+@output_option
+def move(
+    name: str,
+    to: str,
+    selector: str,
+    limit: int | None,
+    dry_run: bool,
+    url: str | None,
+    data: str | None,
+    output: str,
+) -> None:
+    """Move the waiting messages of queue NAME to the tail of the queue TO.
+
+    Up to 1,000 messages at a time go at once, all or none. Messages that a consumer holds stay. Exits 1 if the queue TO
+    has no room for all.
+    """
+    _carry_out("MOVE", name, to, selection_of(selector, limit), url, data, output, dry_run=dry_run)
+
+
+@click.command("copy", epilog="Example: ambermq queue copy orders audit --limit 100 --data ./data")
+@click.argument("name", shell_complete=complete_queue)
+@click.argument("to", shell_complete=complete_queue)
+@narrowing_options
+@dry_run_option
+@broker_options
+@output_option
+def copy(
+    name: str,
+    to: str,
+    selector: str,
+    limit: int | None,
+    dry_run: bool,
+    url: str | None,
+    data: str | None,
+    output: str,
+) -> None:
+    """Copy the waiting messages of queue NAME to the tail of the queue TO.
+
+    The messages stay on NAME; each copy is settled by itself. The messages are stored once.
+    """
+    _carry_out("COPY", name, to, selection_of(selector, limit), url, data, output, dry_run=dry_run)
+
+
+def _carry_out(
+    operation: str,
+    name: str,
+    to: str,
+    selection: Selection,
+    url: str | None,
+    data: str | None,
+    output: str,
+    *,
+    dry_run: bool,
+) -> None:
+    verb, done = operation.lower(), "moved" if operation == "MOVE" else "copied"
+    with LinkClient.connect(BrokerUrl.parse(broker_url(url, data))) as client, near_queues(client, name):
+        requests = MessageMoves(client)
+        if dry_run:
+            count = sum(1 for _ in requests.find(name, selection))
+            values = {"dry_run": True, "name": name, "to": to, "messages": count}
+            print_done(f"would {verb} {count:,} messages from {name} to {to}", values, output)
+            return
+        counts = requests.carry_out_on(name, operation, selection, to=to)
+    values = {"name": name, "to": to, **{key: counts[key] for key in ("moved", "acquired", "gone", "no_room")}}
+    print_done(f"{done} {counts['moved']:,} messages from {name} to {to}", values, output)
+    if counts["no_room"]:
+        raise ToolError(f"{counts['no_room']:,} messages stay: the queue is full", where=to)

@@ -1,0 +1,128 @@
+"""`ambermq dlq`, `queue move` and `queue copy` on a running broker."""
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from ambermq.tools.dead_letters.message_moves import MessageMoves
+from ambermq.tools.dead_letters.selection import Selection, selection_of
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+from tests.tools.conftest import Run
+
+
+def counts(on_broker: Run, *names: str) -> list[int]:
+    """Return how many messages wait on queues."""
+    rows = {row["name"]: row for row in json.loads(on_broker("queue", "list", "--output", "json").stdout)}
+    return [rows[name]["available"] for name in names]
+
+
+def test_dead_letters_are_shown_with_why_and_go_back(on_broker: Run) -> None:
+    """By reason, source, selector and number; what has no origin is told, and the exit code says so."""
+    on_broker("queue", "declare", "d1", "--dead-letter", "dead1")
+    on_broker("queue", "declare", "d2", "--dead-letter", "dead1", "--delivery-count-max", 1)
+    for name, outcome in (("d1", "rejected"), ("d2", "modified")):
+        on_broker("send", name, "x", "--count", 3)
+        assert on_broker("receive", name, "--count", 3, "--outcome", outcome).exit_code == ExitCode.OK
+    on_broker("send", "dead1", "stranger")
+    rows = json.loads(on_broker("dlq", "show", "dead1", "--output", "json").stdout)
+    assert Counter(row["source"] for row in rows) == {"d1": 3, "d2": 3, None: 1}
+    assert {row["reason"] for row in rows} == {"rejected", "delivery-count", None}
+    assert on_broker("dlq", "purge", "dead1", "--source", "d2", "--yes").stdout == "removed 3 messages from dead1\n"
+    targets = json.loads(on_broker("dlq", "list", "--output", "json").stdout)
+    (target,) = [row for row in targets if row["name"] == "dead1"]
+    assert (target["available"], target["undeliverable"], target["sources"]) == (4, 0, "d1, d2")
+    dry = on_broker("dlq", "redrive", "dead1", "--reason", "rejected", "--limit", 2, "--dry-run")
+    assert dry.stdout == "would redrive 2 messages from dead1: 2 to d1\n"
+    done = on_broker("dlq", "redrive", "dead1", "--reason", "rejected", "--limit", 2, "--output", "json")
+    assert json.loads(done.stdout)["moved"] == 2
+    assert counts(on_broker, "d1", "dead1") == [2, 2]
+    left = on_broker("dlq", "redrive", "dead1")
+    assert left.exit_code == ExitCode.FAILED
+    assert left.stdout == "redrove 1 messages from dead1\n"
+    assert "1 came from a queue that is gone" in left.stderr
+    assert on_broker("dlq", "redrive", "dead1", "--to", "d2").exit_code == ExitCode.OK
+    assert counts(on_broker, "d1", "dead1") == [3, 0]
+
+
+def test_messages_move_and_are_copied(on_broker: Run) -> None:
+    """More than one request names; a full queue takes what fits, and the exit code says so."""
+    for name in ("m1", "m2"):
+        on_broker("queue", "declare", name)
+    on_broker("send", "m1", "--count", 2500, "x")
+    assert on_broker("queue", "copy", "m1", "m2").stdout == "copied 2,500 messages from m1 to m2\n"
+    assert on_broker("queue", "move", "m1", "m2", "--limit", 1200).stdout == "moved 1,200 messages from m1 to m2\n"
+    assert counts(on_broker, "m1", "m2") == [1300, 3700]
+    on_broker("queue", "update", "m2", "--messages-max", 3800)
+    full = on_broker("queue", "move", "m1", "m2")
+    assert (full.exit_code, counts(on_broker, "m1", "m2")) == (ExitCode.FAILED, [1200, 3800])
+    assert "1,200 messages stay: the queue is full" in full.stderr
+    dry = on_broker("queue", "move", "m2", "m1", "--selector", "nothing = 1", "--dry-run")
+    assert dry.stdout == "would move 0 messages from m2 to m1\n"
+
+
+def test_purging_names_what_it_removes(on_broker: Run) -> None:
+    """The others stay."""
+    on_broker("queue", "declare", "p1", "--dead-letter", "dead2")
+    on_broker("send", "p1", "x", "--count", 2)
+    on_broker("receive", "p1", "--count", 2, "--outcome", "rejected")
+    on_broker("send", "dead2", "y")
+    assert on_broker("dlq", "purge", "dead2", "--source", "p1", "--dry-run").stdout == (
+        "would remove 2 messages from dead2\n"
+    )
+    assert on_broker("dlq", "purge", "dead2", "--source", "p1", "--yes").stdout == "removed 2 messages from dead2\n"
+    assert counts(on_broker, "dead2") == [1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("dlq", "show", "nowhere"), ExitCode.NOT_FOUND, "no queue 'nowhere'"),
+        (("dlq", "show", "bad", "--selector", "a ="), ExitCode.FAILED, "the selector 'a ='"),
+        (("dlq", "show", "bad", "--since", "17"), ExitCode.USAGE, "--since names an offset"),
+        (("dlq", "show", "bad", "--reason", "bored"), ExitCode.USAGE, "'bored' is not one of"),
+        (("queue", "move", "bad", "bad"), ExitCode.FAILED, "are there already"),
+        (("queue", "declare", "bad3", "--dead-letter", "bad3"), ExitCode.FAILED, "not a dead-letter queue of its own"),
+        (("queue", "declare", "bad2", "--dead-letter", "/muxers/none"), ExitCode.NOT_FOUND, "no muxer 'none'"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(on_broker: Run, arguments: tuple[str, ...], code: ExitCode, words: str) -> None:
+    """With an exit code."""
+    if arguments[1] != "declare":
+        on_broker("queue", "declare", "bad")
+        on_broker("send", "bad", "x")
+    done = on_broker(*arguments)
+    assert (done.exit_code, words in done.stderr) == (code, True), done.stderr
+
+
+class _Interrupted(MessageMoves):
+    """Requests of which the second is interrupted."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+
+    def request(self, operation: str, *_: Any, **__: Any) -> tuple[int, dict[str, Any]]:
+        """Answer as a broker; raise KeyboardInterrupt at the second move."""
+        if operation == "FIND":
+            rows = [{"offset": number} for number in range(1000)]
+            return 200, {"messages": rows, "is_end": False, "next": 1000, "end": 5000, "is_reading": False}
+        self.requests += 1
+        if self.requests > 1:
+            raise KeyboardInterrupt
+        return 200, {"moved": 1000, "to": ["r"]}
+
+
+def test_an_interrupted_job_says_how_far_it_came() -> None:
+    """By whole requests."""
+    with pytest.raises(ToolError) as caught:
+        _Interrupted().carry_out_on("q", "MOVE", Selection(), to="r")
+    assert caught.value.exit_code == ExitCode.INTERRUPTED
+    assert "1,000 messages were moved before; the same command goes on" in str(caught.value)
+
+
+def test_a_duration_is_a_time() -> None:
+    """Relative to now."""
+    assert selection_of("", None, since="1h ago").since_us > 0
+    assert selection_of("", 5).attributes == {}
