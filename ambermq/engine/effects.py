@@ -76,6 +76,8 @@ class Deliver(Struct):
     """The messages, set when the effect leaves."""
     cancelled: bool = False
     """The consumer ended and its words are available again: nothing may be sent."""
+    elapsed_us: int = 0
+    """The elapsed time of the dispatch, for the times to live of `entries`."""
 
 
 @final

@@ -188,7 +188,7 @@ def _backlog(count: int) -> Queue:
     queue = new_queue(_QUEUE, "q", QueueSettings())
     for first in range(10, count + 10, _RUN):
         run = min(_RUN, count + 10 - first)
-        queue = queue.push(make_words(first, [100] * run), 100 * run)
+        queue = queue.push(make_words(first, [100] * run), 100 * run, 0)
     return queue
 
 
@@ -280,7 +280,7 @@ def _measure_scattered_return() -> dict[str, float]:
 
 def _measure_return_journal() -> dict[str, float]:
     older, taken = make_words(10, [100] * (_NOTED + 1)), make_words(10 + 2 * _NOTED, [100] * _NOTED)
-    queue = new_queue(_QUEUE, "q", QueueSettings()).push(older, 1).push(taken, 1)
+    queue = new_queue(_QUEUE, "q", QueueSettings()).push(older, 1, 0).push(taken, 1, 0)
     queue = queue.acquire((_READER,), older).settle(_READER, older, RELEASED)
     journal, cursor = ReturnJournal(), ReturnedCursor()
     journal.ahead(queue, [cursor], 1)

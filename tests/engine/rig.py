@@ -41,9 +41,10 @@ class Rig:
         log_config: LogConfig = COLD,
         fields_of: FieldsOf = no_fields,
         clock_ns: Callable[[], int] = standing_clock,
+        now_us: int = 1_000_000,
     ) -> None:
         self.storage = storage or SimulatedStorage(random.Random(0))
-        self.now_us = 1_000_000
+        self.now_us = now_us
         recovery = Recovery.open(self.storage, DIRECTORY, log_config, self.now_us)
         self.recovered = fold_log(recovery)
         config = config or EngineConfig()
@@ -108,11 +109,11 @@ class Rig:
         self.storage.kill()
         self.loop.log._workers.close()
 
-    def next_life(self) -> "Rig":
+    def next_life(self, now_us: int = 1_000_000) -> "Rig":
         """Return the life after a SIGKILL; what it has folded is what this one has lived."""
         live = self.loop.state
         self.kill()
-        again = Rig(self.storage)
+        again = Rig(self.storage, now_us=now_us)
         assert again.recovered == live
         return again
 

@@ -30,6 +30,8 @@ LISTINGS = {
     ("config", "show"): (),
     ("connections", "list"): (),
     ("context", "list"): (),
+    ("dlq", "list"): (),
+    ("dlq", "show"): (LONG,),
     ("docs",): (),
     ("history", "queue"): (LONG, "--since", "0", "--step", "1h"),
     ("links", "list"): (),

@@ -31,6 +31,8 @@ class Publish(Struct):
     """Whether a message may create the queue of this name at its address; None: any."""
     by: str = ""
     """The user, for a queue that a message creates; empty if none is known."""
+    ttl_ms: int = 0
+    """The time to live of each message in milliseconds; 0: none."""
 
     def join(self, other: "Publish", *, bytes_max: int) -> bool:
         """Append the next run if it is alike and both fit into `bytes_max`; return whether it did."""
@@ -39,6 +41,7 @@ class Publish(Struct):
             or other.first_id != (self.first_id + len(self.bodies)) & 0xFFFFFFFF
             or other.durable is not self.durable
             or other.settled is not self.settled
+            or other.ttl_ms != self.ttl_ms
             or other.size + self.size > bytes_max
         ):
             return False
@@ -65,6 +68,7 @@ class Publish(Struct):
             self.settled,
             self.may_create,
             self.by,
+            self.ttl_ms,
         )
 
 

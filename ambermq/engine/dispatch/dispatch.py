@@ -72,7 +72,10 @@ def dispatch(
     budget, bytes_max, peeks_max = config.dispatch_messages_max, config.dispatch_bytes_max, config.scan_messages_max
     visits_max = _VISITS_PER_DELIVERY * budget
     matching = matching or TimeBudget()
-    result = Dispatch(state, demand, now_us, next_offset, budget, bytes_max, peek, peeks_max, matching, visits_max)
+    elapsed_us = now_us - state.stepped_us
+    result = Dispatch(
+        state, demand, now_us, next_offset, budget, bytes_max, peek, peeks_max, matching, visits_max, elapsed_us
+    )
     for queue_id in list(islice(demand.dirty, budget)):
         if result.budget <= 0 or result.bytes_left <= 0 or result.visits_left <= 0:
             break
@@ -120,8 +123,12 @@ class Dispatch(Struct):
     """The time that is left for selectors."""
     visits_left: int
     """The returned messages that may still be visited for consumers that some of them exclude."""
+    elapsed_us: int
+    """The elapsed time, by which messages expire."""
     events: list[Event] = []
     effects: list[Effect] = []
+    expired: dict[int, list[int]] = {}
+    """Available words that have expired, by queue. No consumer gets them."""
 
     @property
     def is_spent(self) -> bool:
@@ -190,6 +197,8 @@ class Dispatch(Struct):
             except MatchUnfinished:
                 break
             scan.pass_by(word)
+            if is_wanted and (queue.timed or queue.runs) and self._has_expired(queue, word):
+                continue
             if is_wanted and want.consumer not in (entry.excluded if entry else ()) and is_available(queue, word):
                 self.bytes_left -= size_of(word)
                 queue = self._acquire(queue, [want], pack_words([word]))
@@ -217,6 +226,13 @@ class Dispatch(Struct):
             if not count:
                 return True
             words = source.head(count)
+            if queue.timed or queue.runs:
+                words = self._before_expired(queue, words)
+                count = _fair_share(wants, len(words) // WORD_BYTES)
+                if not count:
+                    # The loop gives up what has expired. The next tick goes on behind it.
+                    return False
+                words = words[: count * WORD_BYTES]
             size = total_size(words)
             count_max = self._count_affordable(queue, words) if queue.entries else count
             if (size >= self.bytes_left or count_max < count) and count > 1:
@@ -229,6 +245,22 @@ class Dispatch(Struct):
             while ring[-1] is not last:
                 ring.rotate(-1)
         return False
+
+    def _before_expired(self, queue: Queue, words: bytes) -> bytes:
+        """Return those of packed words that come before the first one that has expired."""
+        for index, word in enumerate(unpack_words(words)):
+            if self._has_expired(queue, word):
+                for other in unpack_words(words[(index + 1) * WORD_BYTES :]):
+                    self._has_expired(queue, other)
+                return words[: index * WORD_BYTES]
+        return words
+
+    def _has_expired(self, queue: Queue, word: int) -> bool:
+        """Return whether a message has expired, and note it."""
+        if not 0 < queue.expiry_of(word) <= self.elapsed_us:
+            return False
+        self.expired.setdefault(queue.id, []).append(word)
+        return True
 
     def _count_affordable(self, queue: Queue, words: bytes) -> int:
         """Return how many of packed `words` use up the budget, with the annotations that their deliveries rebuild."""
@@ -278,6 +310,8 @@ class Dispatch(Struct):
             # The delivery waits for the publish record of its last message.
             after = (share[-1] >> 16) + 1
         effect = Deliver(want.consumer, want.link, queue.id, share, entries, want.settled, after)
+        if entries is not None:
+            effect.elapsed_us = self.elapsed_us
         self.effects.append(effect)
         want.held.append(effect)
         want.held_count += count
@@ -307,6 +341,8 @@ class Dispatch(Struct):
         for word in visits.words:
             count += 1
             entry = queue.entries.get(word >> 16)
+            if (queue.timed or queue.runs) and self._has_expired(queue, word):
+                continue
             excluded = entry.excluded if entry else ()
             turn = next((turn for turn, want in enumerate(wants) if want.consumer not in excluded), None)
             if turn is None:

@@ -36,6 +36,8 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     """What dead letters and redrives have left on the message."""
     set_aside_for: SetAsideFor | None = None
     """Why it is set aside; None if it is not."""
+    expires_us: int = 0
+    """When it expires by its own time to live, in elapsed time; 0: it does not."""
 
     @property
     def added(self) -> tuple[tuple[bytes, bytes], ...]:

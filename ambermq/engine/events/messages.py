@@ -28,7 +28,7 @@ from ambermq.engine.events.line_template import Choice
 from ambermq.engine.events.record_draft import RecordDraft
 from ambermq.log.buffer import Buffer
 
-__all__ = ["Chunked", "Published"]
+__all__ = ["Chunked", "Published", "Timed"]
 
 DURABLE: Final = 1
 """The flag of a durable message."""
@@ -39,6 +39,7 @@ FANOUT: Final = 4
 
 _CHUNKED: Final = 11
 _PUBLISHED: Final = 12
+_TIMED: Final = 30
 _READ_BACK_COUNT: Final = 8
 """The number of fields of Published that a record holds; they come first."""
 
@@ -141,7 +142,39 @@ def _published_facts(event: Published) -> Facts:
     return facts | ({"chunks": list(event.chunks)} if event.chunks else {})
 
 
-MessageEvent = Chunked | Published
+@final
+class Timed(Struct):
+    """The messages of the Published event before it have a time to live of their own."""
+
+    offset: int
+    time_us: int
+    queues: tuple[int, ...]
+    first: int
+    """The offset of the first message."""
+    count: int
+    ttl_ms: int
+    """Their time to live in milliseconds, from `time_us` on."""
+
+
+def _write_timed(draft: RecordDraft, event: Timed) -> int:
+    fans_out = len(event.queues) != 1
+    return draft.add(
+        _TIMED,
+        timestamp_us=event.time_us,
+        queue=0 if fans_out else event.queues[0],
+        ref=event.first,
+        count=event.count,
+        flags=FANOUT if fans_out else 0,
+        meta=event.ttl_ms.to_bytes(8, "little") + (pack_words(event.queues) if fans_out else b""),
+    )
+
+
+def _read_timed(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Timed:
+    queues = unpack_words(meta[8:]) if row[10] & FANOUT else (row[4],)
+    return Timed(offset, time_us, queues, row[5], row[7], int.from_bytes(meta[:8], "little"))
+
+
+MessageEvent = Chunked | Published | Timed
 
 TYPES: Final = (
     EventType(
@@ -180,5 +213,28 @@ TYPES: Final = (
             ", from {producer:link}",
         ),
         line_facts=lambda event: {"pieces": len(event.chunks) + 1},
+    ),
+    EventType(
+        event=Timed,
+        number=_TIMED,
+        name="timed",
+        since="0.2.0",
+        listed_after=_PUBLISHED,
+        layout=Layout(
+            queue="queue; 0 with FANOUT",
+            ref="first: the offset of the first message",
+            count="messages",
+            meta="u64 time to live in milliseconds; then queue ids (FANOUT)",
+        ),
+        write=_write_timed,
+        read=_read_timed,
+        queue="queues",
+        facts=lambda event: {
+            "count": event.count,
+            "ttl_ms": event.ttl_ms,
+            "offsets": [[event.first, event.first + event.count - 1]],
+        },
+        facts_text="`queues` `queue_ids` `count` `ttl_ms` `offsets`",
+        line=("{count:messages} of {queue_ids:queues} with a time to live of {ttl_ms:,} ms: {offsets:ranges}",),
     ),
 )

@@ -42,6 +42,7 @@ from ambermq.engine.events import (
     Settled,
     Started,
     Subscribed,
+    Timed,
 )
 from ambermq.engine.fold.moves import moved
 from ambermq.engine.fold.wide_fanout import spread
@@ -76,7 +77,7 @@ def _published(state: State, event: Published) -> State:
         queue = state.queues.get(queue_id)
         if queue is None:
             continue
-        queue = queue.push(event.words, event.size)
+        queue = queue.push(event.words, event.size, event.time_us - state.stepped_us)
         if event.chunks:
             queue = queue.with_entry(event.offset, Entry(chunks=event.chunks))
         state = replace(state, time_us=event.time_us, queues=state.queues.set(queue_id, queue))
@@ -86,7 +87,7 @@ def _published(state: State, event: Published) -> State:
 def _published_to_many(state: State, event: Published) -> State:
     """Return the same state as for few queues, at a quarter of the cost: the map of queues is copied once."""
     queues = state.queues.mutate()
-    spread(queues, event, event.queues)
+    spread(queues, event, event.queues, state.elapsed_us(event.time_us))
     return state.with_fields(time_us=event.time_us, queues=queues.finish())
 
 
@@ -330,11 +331,26 @@ def _subscribed(state: State, event: Subscribed) -> State:
     return state
 
 
+def _timed(state: State, event: Timed) -> State:
+    expires_us = state.elapsed_us(event.time_us) + 1000 * event.ttl_ms
+    queues = state.queues.mutate()
+    for queue_id in event.queues:
+        queue = queues.get(queue_id)
+        if queue is not None:
+            queues[queue_id] = queue.with_expiry(event.first, event.count, expires_us)
+    return state.with_fields(time_us=event.time_us, queues=queues.finish())
+
+
+def _clock_stepped(state: State, event: ClockStepped) -> State:
+    return state.with_fields(time_us=event.time_us, stepped_us=state.stepped_us + event.time_us - event.old_us)
+
+
 def _reset(state: State, event: Reset) -> State:
-    return EMPTY_STATE.with_fields(epoch=state.epoch, time_us=event.time_us, mode=state.mode)
+    kept = {"epoch": state.epoch, "mode": state.mode, "stepped_us": state.stepped_us}
+    return EMPTY_STATE.with_fields(time_us=event.time_us, **kept)
 
 
-def _nothing(state: State, event: Chunked | Lost | Compacted | ClockStepped) -> State:
+def _nothing(state: State, event: Chunked | Lost | Compacted) -> State:
     return state.with_fields(time_us=event.time_us)
 
 
@@ -367,6 +383,7 @@ APPLY: Final[Mapping[type, Callable[[State, Any], State]]] = {
     ConsumerDetached: _consumer_detached,
     Chunked: _nothing,
     Published: _published,
+    Timed: _timed,
     Acquired: acquired,
     Settled: settled,
     Purged: _purged,
@@ -377,7 +394,7 @@ APPLY: Final[Mapping[type, Callable[[State, Any], State]]] = {
     Lost: _nothing,
     Reset: _reset,
     Compacted: _nothing,
-    ClockStepped: _nothing,
+    ClockStepped: _clock_stepped,
     Drawn: _drawn,
     Subscribed: _subscribed,
 }

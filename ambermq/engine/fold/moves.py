@@ -30,7 +30,7 @@ def moved(state: State, event: Moved) -> State:
     for target in event.targets:
         queue = queues.get(target)
         if queue is not None:
-            queues = queues.set(target, queue.receive(words, columns))
+            queues = queues.set(target, queue.receive(words, columns, state.elapsed_us(event.time_us)))
     return state.with_fields(time_us=event.time_us, queues=queues)
 
 

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["WideFanout", "spread"]
 
 
-def spread(queues: "MapMutation[int, Queue]", event: Published, reached: Iterable[int]) -> None:
-    """Append a run of messages to those of its queues that exist."""
+def spread(queues: "MapMutation[int, Queue]", event: Published, reached: Iterable[int], now_us: int) -> None:
+    """Append a run of messages to those of its queues that exist; `now_us` is the elapsed time."""
     for queue_id in reached:
         queue = queues.get(queue_id)
         if queue is not None:
-            queue = queue.push(event.words, event.size)
+            queue = queue.push(event.words, event.size, now_us)
             queues[queue_id] = queue.with_entry(event.offset, Entry(chunks=event.chunks)) if event.chunks else queue
 
 
@@ -60,7 +60,7 @@ class WideFanout:
         assert self._before is state, "the state does not change between the parts"
         start, self._reached = self._reached, self._reached + changes_max
         self.part = self.event.queues[start : self._reached]
-        spread(self._queues, self.event, self.part)
+        spread(self._queues, self.event, self.part, state.elapsed_us(self.event.time_us))
         self.full_queue = self._overfull(self.part, messages_max)
         if self.full_queue or self._reached < len(self.event.queues):
             return None

@@ -15,6 +15,7 @@ from ambermq.engine.dispatch.demand import Want
 from ambermq.engine.dispatch.message_peek import MessagePeek
 from ambermq.engine.dispatch.selector_scan import SelectorScan
 from ambermq.engine.effects import CommandFailed, ConsumerEnded, ConsumerReady, Effect, ProducersEnded, Unfinished
+from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
 from ambermq.engine.errors import Refused
 from ambermq.engine.fold.wide_fanout import WideFanout
@@ -152,6 +153,27 @@ class DecidedState(LoggedState):
                 self._dead_letters.note_aside(queue.id)
         return effects
 
+    def _give_up_expired(self, event_us: int) -> list[Effect]:
+        """Remove messages that have expired, about as many as a tick delivers; return the effects."""
+        now_us, find = self.state.elapsed_us(event_us), self.state.queues.get
+        for queue, words in self._timers.take(now_us, self.config.dispatch_messages_max, find):
+            self._dead_letters.add(queue, pack_words(words), MoveReason.EXPIRED)
+        return self._give_up_due(event_us)
+
+    def _give_up_found(self, expired: dict[int, list[int]], event_us: int) -> list[Effect]:
+        """Remove expired messages that a dispatch has found, by queue; return the effects."""
+        for queue, words in expired.items():
+            self._dead_letters.add(queue, pack_words(words), MoveReason.EXPIRED)
+        return self._give_up_due(event_us)
+
+    def _give_up_due(self, event_us: int) -> list[Effect]:
+        """Decide what is to be given up between two commands; return the effects."""
+        commands: deque[Command | WideFanout] = deque()
+        effects = self._give_up(event_us, commands)
+        if commands:
+            self._command_queue.give_back(commands)
+        return effects
+
     def _try_again(self, now_us: int, event_us: int) -> list[Effect]:
         """Try the messages again that are set aside; return the effects."""
         dead_letters = self._dead_letters
@@ -161,11 +183,7 @@ class DecidedState(LoggedState):
                 dead_letters.forget(queue_id)
             else:
                 dead_letters.try_again(queue, self.config.dispatch_messages_max)
-        commands: deque[Command | WideFanout] = deque()
-        effects = self._give_up(event_us, commands)
-        if commands:
-            self._command_queue.give_back(commands)
-        return effects
+        return self._give_up_due(event_us)
 
     def _fan_out(self, fanout: WideFanout, changes_left: int, commands: deque[Command | WideFanout]) -> bool:
         """Go on with a message for very many queues; return whether all are reached, else put the rest back."""

@@ -43,6 +43,7 @@ from ambermq.engine.history.replay import Replay
 from ambermq.engine.loop.clock_steps import ClockSteps, is_step_at_start
 from ambermq.engine.loop.decided_state import DecidedState
 from ambermq.engine.loop.format_level import FormatLevel
+from ambermq.engine.loop.schedule import FOREVER_US
 from ambermq.engine.model.state import State
 from ambermq.engine.records.writer import WRITE
 from ambermq.engine.routing.router import FieldsOf, no_fields
@@ -118,10 +119,8 @@ class DurableLoop(DecidedState):
         for damage in damage_of(self.state, lost, next_offset=self.log.draft.next_offset, time_us=event_us):
             self._log_and_apply([damage])
         self.router.prepare(self.state)
-        for queue in self.state.queues.values():
-            if queue.aside:
-                self._dead_letters.note_aside(queue.id)
-        self.schedule.timer_us = self._dead_letters.next_us
+        self._start_timers()
+        self.schedule.timer_us = self._next_timer_us()
         self.log.write(now_us)
         self.log.request_sync()
         poller = poll()
@@ -183,8 +182,10 @@ class DurableLoop(DecidedState):
             event_us = max(now_us + self.correction_us, self.state.time_us)
             if schedule.has_urgent or schedule.has_lazy:
                 effects = self._decide_all(event_us, command_queue.take(now_us))
-            if now_us >= self._dead_letters.next_us and not self._is_fanning_out:
-                effects += self._try_again(now_us, event_us)
+            if now_us >= schedule.timer_us and not self._is_fanning_out:
+                if now_us >= self._dead_letters.next_us:
+                    effects += self._try_again(now_us, event_us)
+                effects += self._give_up_expired(event_us)
             if self.demand.dirty and not (command_queue.rest and self._is_fanning_out):
                 self.matching.end_ns = None
                 dispatched = dispatch(
@@ -196,6 +197,8 @@ class DurableLoop(DecidedState):
                     assert offset == event.offset, (offset, event)
                 self.state = dispatched.state
                 effects += dispatched.effects
+                if dispatched.expired:
+                    effects += self._give_up_found(dispatched.expired, event_us)
             snapshots = self.snapshots
             may_snapshot = now_us >= snapshots.next_us or log.written_bytes >= snapshots.next_bytes
             may_snapshot |= log.log_end >= snapshots.next_end
@@ -211,7 +214,7 @@ class DurableLoop(DecidedState):
             if is_sync_due or (now_us >= schedule.mark_by_us and log.write_mark(now_us)):
                 log.request_sync()
             schedule.is_continued = schedule.has_urgent or bool(self.demand.dirty)
-            schedule.timer_us = self._dead_letters.next_us
+            schedule.timer_us = self._next_timer_us() if self._has_timers else self._dead_letters.next_us
             schedule.logged(now_us, log)
             return self._release.release(ready) if ready else ready
         except Exception as error:
@@ -269,6 +272,13 @@ class DurableLoop(DecidedState):
         answers += self.snapshots.completed(now_us)
         self._has_jobs = self._compactor.is_busy or self.snapshots.is_busy
         return answers
+
+    def _next_timer_us(self) -> int:
+        """Return when the loop itself has something to do, by the driver's clock."""
+        expiry_us = self._timers.next_us
+        if expiry_us < FOREVER_US:
+            expiry_us += self.state.stepped_us - self.correction_us
+        return min(self._dead_letters.next_us, expiry_us)
 
     def correct_clock(self, correction_us: int, step: tuple[int, int] | None = None) -> None:
         """Set the difference between the times of events and `now_us`.

@@ -4,6 +4,8 @@ Rule 1. An event is written to the draft and applied in one step: the two never 
 Rule 2. What an event changes beside the state follows at once: queues to dispatch, routes, and the state to free.
 """
 
+from collections.abc import Iterable, Iterator
+
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.release_parts import CHANGES_PER_RETURN
 from ambermq.engine.dispatch.demand import RETURN_OUTCOMES, Demand
@@ -21,12 +23,15 @@ from ambermq.engine.events import (
     Reset,
     SetAside,
     Settled,
+    Timed,
 )
 from ambermq.engine.fold.apply import APPLY
 from ambermq.engine.loop.dead_letters import DeadLetters
 from ambermq.engine.loop.discarded_state import DiscardedState
+from ambermq.engine.loop.expiry_timers import ExpiryTimers
 from ambermq.engine.loop.pending_effects import PendingEffects
 from ambermq.engine.loop.tick_work import LEAVES_PER_CHANGE
+from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
 from ambermq.engine.records.writer import WRITE
 from ambermq.engine.routing.router import WIRING, Router
@@ -48,15 +53,53 @@ class LoggedState:
         self._pending = PendingEffects(self.demand)
         self._discarded = DiscardedState()
         self._dead_letters = DeadLetters()
+        self._timers = ExpiryTimers()
+        self._has_ttl = False
+        """Whether a queue has a time to live, or has had one."""
+        self._has_timers = False
+        """Whether a timer was set since the start."""
         self.is_late = False
         """Whether `completed` has more to do now: effects that may leave, or a discarded state to free."""
 
-    def _note_detached(self, before: State, consumer: int) -> None:
-        """Note what a consumer has returned that was delivered too often; `before` is the state before its end."""
+    def _note_detached(self, before: State, consumer: int, time_us: int) -> None:
+        """Note what a consumer has returned that its queue gives up; `before` is the state before its end."""
         known = before.consumers.get(consumer)
         queue = None if known is None else before.queues.get(known.queue)
-        if queue is not None and queue.settings.delivery_count_max:
-            self._note_exhausted(queue.id, queue.held_by(consumer).to_bytes())
+        if queue is not None and (queue.settings.delivery_count_max or queue.is_timed):
+            words = queue.held_by(consumer).to_bytes()
+            self._note_exhausted(queue.id, words)
+            self._note_expired(queue.id, words, time_us)
+
+    def _note_expired(self, queue_id: int, words: bytes, time_us: int) -> None:
+        """Note those of returned words that have expired while a consumer had them."""
+        queue = self.state.queues.get(queue_id)
+        if queue is None or not queue.is_timed:
+            return
+        now_us = self.state.elapsed_us(time_us)
+        expired = [word for word in unpack_words(words) if 0 < queue.expiry_of(word) <= now_us]
+        if expired:
+            self._dead_letters.add(queue_id, pack_words(expired), MoveReason.EXPIRED)
+
+    def _watch(self, queues: Iterable[int], time_us: int) -> None:
+        """Set the timers of queues whose messages expire."""
+        for queue_id in queues:
+            queue = self.state.queues.get(queue_id)
+            if queue is not None and queue.runs:
+                self._has_timers = True
+                self._timers.watch(queue, self.state.elapsed_us(time_us))
+
+    def _start_timers(self) -> None:
+        """Set the timers of a state that was recovered; the messages that wait have passed some time without them."""
+        for queue in self.state.queues.values():
+            self._has_ttl |= bool(queue.runs or queue.settings.message_ttl_ms)
+            if queue.aside:
+                self._dead_letters.note_aside(queue.id)
+            self._has_timers |= queue.is_timed
+            if queue.runs:
+                self._timers.watch(queue, 0)
+            if queue.timed:
+                for first, count, expires_us in _timed_ranges(queue):
+                    self._timers.add(queue.id, first, count, expires_us, self.state.queues.get)
 
     def _note_exhausted(self, queue_id: int, words: bytes) -> None:
         """Note those of returned words whose deliveries have failed as often as their queue allows."""
@@ -102,6 +145,13 @@ class LoggedState:
                 # The parts of a fan-out have touched theirs.
                 for queue in event.queues if after is None else ():
                     self.demand.touch(queue)
+                if self._has_ttl:
+                    self._watch(event.queues, event.time_us)
+            elif type(event) is Timed:
+                self._has_timers = True
+                expires_us = self.state.elapsed_us(event.time_us) + 1000 * event.ttl_ms
+                for queue in event.queues:
+                    self._timers.add(queue, event.first, event.count, expires_us, self.state.queues.get)
             elif type(event) is Settled:
                 count = len(event.words) // WORD_BYTES
                 if event.outcome.kind in RETURN_OUTCOMES:
@@ -109,16 +159,19 @@ class LoggedState:
                     self.demand.touch(event.queue)
                     if event.outcome.delivery_failed:
                         self._note_exhausted(event.queue, event.words)
+                    self._note_expired(event.queue, event.words, event.time_us)
                 else:
                     changes += count // LEAVES_PER_CHANGE
                     if event.outcome.kind is OutcomeKind.REJECTED:
                         self._note_rejected(event)
             elif type(event) is ConsumerDetached:
-                self._note_detached(before, event.consumer)
+                self._note_detached(before, event.consumer, event.time_us)
             elif type(event) is Moved:
                 changes += (len(event.words) // WORD_BYTES) * len(event.targets)
                 for queue in event.targets:
                     self.demand.touch(queue)
+                if self._has_ttl:
+                    self._watch(event.targets, event.time_us)
             elif type(event) is SetAside:
                 self._dead_letters.note_aside(event.queue)
             elif type(event) is Discarded:
@@ -126,11 +179,15 @@ class LoggedState:
             elif type(event) is QueueConfigured:
                 # It may have been paused.
                 self.demand.touch(event.queue)
+                self._has_ttl |= bool(event.settings.message_ttl_ms)
             elif isinstance(event, WIRING):
                 if type(event) is Reset:
                     self._discarded.add(before)
                     self.is_late |= bool(self._discarded.tables)
                 self.router.apply_event(event, self.state)
+            if ends_each and index + 1 < len(events) and type(events[index + 1]) is Timed:
+                # It is about the messages of this event, so both are in one batch.
+                continue
             if ends_each or event is events[-1]:
                 # Each message ends a command, since a large one may exceed a batch.
                 draft.end_command()
@@ -139,3 +196,18 @@ class LoggedState:
                 # of a command are in one.
                 draft.end_part()
         return changes, None
+
+
+def _timed_ranges(queue: Queue) -> Iterator[tuple[int, int, int]]:
+    """Yield ranges of entries with one expiry: first, count and expiry."""
+    timed = sorted((entry.expires_us, offset) for offset, entry in queue.entries.items() if entry.expires_us)
+    first = count = expires_us = 0
+    for one_us, offset in timed:
+        if count and (one_us, offset) == (expires_us, first + count):
+            count += 1
+            continue
+        if count:
+            yield first, count, expires_us
+        first, count, expires_us = offset, 1, one_us
+    if count:
+        yield first, count, expires_us

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.entry import PLAIN, Entry
 from ambermq.engine.entries.entry_word import WORD_BYTES, entry_of, size_of, total_size, unpack_words
+from ambermq.engine.entries.expiry_runs import NO_RUNS, Runs, expiry_of, extended
 from ambermq.engine.entries.marks import SetAsideFor, cut_description
 from ambermq.engine.entries.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
 from ambermq.engine.entries.redelivery_order import merge_returned
@@ -94,6 +95,10 @@ class Queue(Struct, frozen=True):
     """The number of links that receive from it."""
     aside: PersistentQueue = EMPTY_QUEUE
     """Words of entries that are set aside. Each has columns, which say why."""
+    timed: int = 0
+    """The number of `entries` that expire by their own time to live."""
+    runs: Runs = NO_RUNS
+    """When its messages expire by the time to live of the queue."""
 
     @property
     def available(self) -> int:
@@ -115,14 +120,45 @@ class Queue(Struct, frozen=True):
         """Messages available, set aside and acquired."""
         return self.ready.count + self.returned.count + self.aside.count + self.acquired_count
 
-    def push(self, words: bytes, size: int) -> "Queue":
-        """Return the queue with new entries at its tail; `size` is the sum of the sizes in their words."""
+    def push(self, words: bytes, size: int, now_us: int) -> "Queue":
+        """Return the queue with new entries at its tail; `size` is the sum of the sizes in their words.
+
+        `now_us` is the elapsed time.
+        """
+        if self.runs or self.settings.message_ttl_ms:
+            return self._push_timed(words, size, now_us)
         return replace(
             self,
             ready=self.ready.push(words),
             size=self.size + size,
             published=self.published + len(words) // WORD_BYTES,
         )
+
+    def _push_timed(self, words: bytes, size: int, now_us: int) -> "Queue":
+        first = entry_of(int.from_bytes(words[:WORD_BYTES], "little"))
+        runs = extended(self.runs if self.depth else NO_RUNS, first, now_us, self.settings.message_ttl_ms)
+        pushed = self.published + len(words) // WORD_BYTES
+        return replace(self, ready=self.ready.push(words), size=self.size + size, published=pushed, runs=runs)
+
+    def with_expiry(self, first: int, count: int, expires_us: int) -> "Queue":
+        """Return the queue with the expiry of `count` entries from `first` on, by their own time to live."""
+        entries = self.entries.mutate()
+        plain = Entry(expires_us=expires_us)
+        for offset in range(first, first + count):
+            before = entries.get(offset)
+            entries[offset] = plain if before is None else replace(before, expires_us=expires_us)
+        return replace(self, entries=entries.finish(), timed=self.timed + count)
+
+    @property
+    def is_timed(self) -> bool:
+        """Return whether a message of the queue may expire."""
+        return bool(self.timed or self.runs)
+
+    def expiry_of(self, word: int) -> int:
+        """Return when an entry expires, in elapsed time; 0 if it does not."""
+        own = self.entries.get(word >> 16, PLAIN).expires_us if self.timed else 0
+        ours = expiry_of(self.runs, word >> 16) if self.runs else 0
+        return min(own, ours) if own and ours else own or ours
 
     def with_entry(self, offset: int, entry: Entry) -> "Queue":
         """Return the queue with columns for one entry."""
@@ -186,13 +222,14 @@ class Queue(Struct, frozen=True):
 
     def _accepted(self, taken: bytes, acquired: "PersistentMap[int, PersistentQueue]") -> "Queue":
         count = len(taken) // WORD_BYTES
-        entries, exclusions = self._without(taken) if self.entries else (self.entries, self.exclusions)
+        entries, exclusions, timed = self._columns_without(taken)
         size = total_size(taken)
         return replace(
             self,
             acquired=acquired,
             entries=entries,
             exclusions=exclusions,
+            timed=timed,
             size=self.size - size,
             acquired_count=self.acquired_count - count,
             acquired_size=self.acquired_size - size,
@@ -224,7 +261,7 @@ class Queue(Struct, frozen=True):
 
     def _archived(self, taken: bytes, acquired: "PersistentMap[int, PersistentQueue]", counter: str) -> "Queue":
         count = len(taken) // WORD_BYTES
-        entries, exclusions = self._without(taken)
+        entries, exclusions, timed = self._columns_without(taken)
         size = total_size(taken)
         return replace(
             self,
@@ -233,6 +270,7 @@ class Queue(Struct, frozen=True):
             acquired_size=self.acquired_size - size,
             entries=entries,
             exclusions=exclusions,
+            timed=timed,
             size=self.size - size,
             counters=self.counters.plus(counter, count),
         )
@@ -271,13 +309,17 @@ class Queue(Struct, frozen=True):
             exclusions += bool(after.excluded) - bool(before.excluded)
         return entries.finish(), exclusions
 
-    def _without(self, words: bytes) -> "tuple[PersistentMap[int, Entry], int]":
-        exclusions = self.exclusions
+    def _columns_without(self, words: bytes) -> "tuple[PersistentMap[int, Entry], int, int]":
+        """Return `entries`, `exclusions` and `timed` without some entries."""
+        if not self.entries:
+            return self.entries, self.exclusions, self.timed
+        exclusions, timed = self.exclusions, self.timed
         entries = self.entries.mutate()
         for word in unpack_words(words):
             entry = entries.pop(word >> 16, PLAIN)
             exclusions -= bool(entry.excluded)
-        return entries.finish(), exclusions
+            timed -= bool(entry.expires_us)
+        return entries.finish(), exclusions, timed
 
     def release_consumer(self, consumer: int, outcome: Outcome) -> "Queue":
         """Return the queue after `outcome` over all entries that a consumer holds."""
@@ -299,7 +341,7 @@ class Queue(Struct, frozen=True):
         from_returned, from_ready = _below(self.returned, before), _below(self.ready, before)
         from_aside = _below(self.aside, before)
         removed = from_returned + from_ready + from_aside
-        entries, exclusions = self._without(removed) if self.entries else (self.entries, self.exclusions)
+        entries, exclusions, timed = self._columns_without(removed)
         return replace(
             self,
             ready=self.ready.pop(len(from_ready) // WORD_BYTES)[1],
@@ -307,6 +349,7 @@ class Queue(Struct, frozen=True):
             aside=self.aside.pop(len(from_aside) // WORD_BYTES)[1],
             entries=entries,
             exclusions=exclusions,
+            timed=timed,
             size=self.size - total_size(removed),
             counters=self.counters.plus("purged", len(removed) // WORD_BYTES),
         )
@@ -322,6 +365,7 @@ class Queue(Struct, frozen=True):
             aside=EMPTY_QUEUE,
             entries=PersistentMap(kept),
             exclusions=sum([bool(entry.excluded) for entry in kept.values()]),
+            timed=sum([bool(entry.expires_us) for entry in kept.values()]),
             size=sum(map(size_of, words)),
             counters=self.counters.plus("purged", self.waiting),
         )
@@ -334,10 +378,10 @@ class Queue(Struct, frozen=True):
         removed, rest = self._without_waiting(words)
         if not removed:
             return removed, self
-        entries, exclusions = self._without(removed) if self.entries else (self.entries, self.exclusions)
+        entries, exclusions, timed = self._columns_without(removed)
         counters = self.counters.plus(counter, len(removed) // WORD_BYTES)
         size = self.size - total_size(removed)
-        return removed, replace(rest, entries=entries, exclusions=exclusions, size=size, counters=counters)
+        return removed, replace(rest, entries=entries, exclusions=exclusions, timed=timed, size=size, counters=counters)
 
     def _without_waiting(self, words: bytes) -> "tuple[bytes, Queue]":
         """Return those of packed `words` that are available or set aside, and the queue with its lists without them."""
@@ -368,11 +412,11 @@ class Queue(Struct, frozen=True):
         aside = merge_returned(self.aside, taken)
         return replace(self, ready=ready, returned=returned, aside=aside, entries=entries, exclusions=exclusions)
 
-    def receive(self, words: bytes, entries: "Iterable[tuple[int, Entry]]") -> "Queue":
+    def receive(self, words: bytes, entries: "Iterable[tuple[int, Entry]]", now_us: int) -> "Queue":
         """Return the queue with messages of other queues at its tail; `entries` has the columns by entry."""
         known = self.entries.mutate()
         known.update(entries)
-        return replace(self.push(words, total_size(words)), entries=known.finish())
+        return replace(self.push(words, total_size(words), now_us), entries=known.finish())
 
     def remove_damaged(self, words: bytes) -> "Queue":
         """Return the queue without those of packed `words` that it has, waiting or acquired: damaged messages."""

@@ -86,6 +86,12 @@ class State(Struct, frozen=True):
     receivers: "PersistentMap[int, Links]"
     """Consumers by queue."""
     mode: VhostMode = VhostMode.AUTOMATIC
+    stepped_us: int = 0
+    """The sum of all steps of the clock."""
+
+    def elapsed_us(self, time_us: int) -> int:
+        """Return the elapsed time at the time of an event: timers go by it, since no step of the clock changes it."""
+        return time_us - self.stepped_us
 
     def with_queue(self, queue: Queue, time_us: int) -> "State":
         """Return the state with another version of one queue."""

@@ -38,6 +38,8 @@ class Settings(Struct, frozen=True, omit_defaults=True):
     """The failed deliveries after which the queue gives a message up; 0: no maximum."""
     dead_letter: str = ""
     """The address that gets the messages which the queue gives up; empty: none."""
+    message_ttl_ms: int = 0
+    """The time to live of messages that have none, and the longest of those that have one; 0: none."""
     paused: bool = False
     """Whether nothing is delivered."""
 

@@ -14,6 +14,8 @@ from ambermq.engine.settings.queue_settings import COUNT_MAX, DEAD_LETTER, DROP_
 
 __all__ = ["OFF", "SETTINGS", "Setting", "SettingKind", "changed_settings", "settings_text", "values_of_settings"]
 
+DURATION_MS_MAX: Final = 100 * 365 * 86_400_000
+"""A hundred years."""
 OFF: Final = "none"
 """The text that switches a setting off, as 0 and an empty text do."""
 
@@ -26,6 +28,7 @@ class SettingKind(Enum):
     CHOICE = "choice"
     FLAG = "flag"
     ADDRESS = "address"
+    DURATION = "duration"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +58,17 @@ class Setting:
     @property
     def is_number(self) -> bool:
         """Return whether its values are whole numbers."""
-        return self.kind in (SettingKind.COUNT, SettingKind.BYTES)
+        return self.kind in (SettingKind.COUNT, SettingKind.BYTES, SettingKind.DURATION)
+
+    @property
+    def _most(self) -> int:
+        return DURATION_MS_MAX if self.kind is SettingKind.DURATION else COUNT_MAX
+
+    @property
+    def option(self) -> str:
+        """Return the name of its option on the command line; a duration there has a unit."""
+        name = self.name.removesuffix("_ms") if self.kind is SettingKind.DURATION else self.name
+        return name.replace("_", "-")
 
     @property
     def expected(self) -> str:
@@ -66,6 +79,8 @@ class Setting:
             return "true or false"
         if self.kind is SettingKind.ADDRESS:
             return "an address"
+        if self.kind is SettingKind.DURATION:
+            return f"milliseconds from 0 to {DURATION_MS_MAX}"
         return f"a whole number from 0 to {COUNT_MAX}"
 
     def value_of(self, value: object) -> int | str | bool:
@@ -79,7 +94,7 @@ class Setting:
         if self.kind is SettingKind.CHOICE:
             if isinstance(value, str) and value in self.choices:
                 return str(value)
-        elif self.is_number and type(value) is int and 0 <= value <= COUNT_MAX:
+        elif self.is_number and type(value) is int and 0 <= value <= self._most:
             return value
         raise EngineError(f"expected {self.expected}, found {value!r:.80}")
 
@@ -117,6 +132,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             kind=SettingKind.ADDRESS,
             text="the address that gets the messages which the queue gives up",
             off="they end",
+        ),
+        Setting(
+            name="message_ttl_ms",
+            kind=SettingKind.DURATION,
+            text="the time after which a message expires, if it has no shorter one of its own",
+            off="a message expires by its own time to live alone",
         ),
         Setting(
             name="paused",

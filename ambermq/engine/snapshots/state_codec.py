@@ -32,6 +32,7 @@ import msgspec
 
 from ambermq.engine.entries.entry import Entry
 from ambermq.engine.entries.entry_word import WORD_BYTES, total_size
+from ambermq.engine.entries.expiry_runs import NO_RUNS, Runs
 from ambermq.engine.errors import EngineError
 from ambermq.engine.model.attachment import Attachment, Condition
 from ambermq.engine.model.lifetime import Lifetime
@@ -75,6 +76,8 @@ class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     subscriptions: int = 0
     mode: VhostMode | msgspec.UnsetType = msgspec.UNSET
     """Not written in automatic mode."""
+    stepped_us: int | msgspec.UnsetType = msgspec.UNSET
+    """Not written if the clock never stepped."""
 
 
 class _MuxerRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -110,6 +113,8 @@ class _QueueRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lifetime: Lifetime = Lifetime.PERMANENT
     aside: int | msgspec.UnsetType = msgspec.UNSET
     """Not written for a queue without set-aside messages."""
+    runs: Runs | msgspec.UnsetType = msgspec.UNSET
+    """Not written for a queue without a time to live."""
 
 
 class _EntriesRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -150,6 +155,7 @@ def _head(state: State) -> _Head:
         len(state.consumers),
         len(state.subscriptions),
         state.mode or msgspec.UNSET,
+        state.stepped_us or msgspec.UNSET,
     )
 
 
@@ -191,6 +197,7 @@ def _queue_rows(state: State) -> Iterator[_QueueRow]:
             len(queue.entries),
             queue.lifetime,
             len(queue.aside) or msgspec.UNSET,
+            queue.runs or msgspec.UNSET,
         )
 
 
@@ -368,6 +375,7 @@ class _Parts:
             epoch=head.epoch,
             time_us=head.time_us,
             mode=VhostMode.AUTOMATIC if head.mode is msgspec.UNSET else head.mode,
+            stepped_us=head.stepped_us or 0,
             queues=PersistentMap({row.id: self._queue(row, consumers[row.id]) for row in self.queues}),
             queue_names=PersistentMap({row.name: row.id for row in self.queues if row.named}),
             muxers=PersistentMap({muxer.id: muxer for muxer in muxers}),
@@ -409,6 +417,8 @@ class _Parts:
             row.lifetime,
             consumers,
             aside,
+            sum(bool(entry.expires_us) for entry in entries.values()),
+            row.runs or NO_RUNS,
         )
 
 

@@ -90,9 +90,9 @@ def show(
     data: str | None,
     output: str,
 ) -> None:
-    """Show the messages of the dead-letter queue NAME, the oldest first: where each came from, and why.
+    """Show the messages of the dead-letter queue NAME, the oldest first.
 
-    Exits 6 if there is no such queue.
+    The table says where each came from, and why. Exits 6 if there is no such queue.
     """
     selection = selection_of(selector, limit, source, reason, since)
     with _connected(url, data, name) as client:
@@ -127,7 +127,7 @@ def redrive(
     data: str | None,
     output: str,
 ) -> None:
-    """Send messages of the dead-letter queue NAME back to the queue that each came from.
+    """Send dead letters of queue NAME back to where each came from.
 
     Each goes to the tail of that queue alone, with no failed delivery. Up to 1,000 messages go at a time, all or none.
     Messages that a consumer holds stay. Exits 1 if some could not go back.

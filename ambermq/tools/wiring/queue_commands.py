@@ -115,7 +115,7 @@ def update(name: str, url: str | None, data: str | None, output: str, **settings
     """
     changes = given_settings(settings)
     if not changes:
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in SETTINGS)
+        names = ", ".join(f"--{one.option}" for one in SETTINGS.values())
         raise ToolError("no setting is given", expected=f"at least one of {names}", code=ExitCode.USAGE)
     with _management(url, data, name) as management:
         values = management.update(name, changes)

@@ -7,11 +7,18 @@ import click
 
 from ambermq.engine.errors import EngineError
 from ambermq.engine.settings.setting_table import OFF, SETTINGS, Setting, SettingKind
+from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.sizes import parse_size
 
 __all__ = ["given_settings", "setting_options"]
 
-_METAVARS: Final = {SettingKind.COUNT: "N", SettingKind.BYTES: "SIZE", SettingKind.ADDRESS: "ADDRESS"}
+_METAVARS: Final = {
+    SettingKind.COUNT: "N",
+    SettingKind.BYTES: "SIZE",
+    SettingKind.ADDRESS: "ADDRESS",
+    SettingKind.DURATION: "DURATION",
+}
+_EXPECTED: Final = {SettingKind.BYTES: "a size such as 64MiB", SettingKind.DURATION: "a duration such as 10min"}
 
 
 class _Value(click.ParamType[int | str | bool]):
@@ -33,7 +40,7 @@ class _Value(click.ParamType[int | str | bool]):
         try:
             return setting.value_of(_number(value, setting.kind))
         except EngineError:
-            expected = "a size such as 64MiB" if setting.kind is SettingKind.BYTES else setting.expected
+            expected = _EXPECTED.get(setting.kind) or setting.expected
             self.fail(f"expected {expected} or {OFF}, found {value!r:.80}", param, ctx)
 
 
@@ -42,19 +49,33 @@ def _number(value: Any, kind: SettingKind) -> Any:
     if kind is SettingKind.BYTES and isinstance(value, str):
         size = parse_size(value)
         return value if size is None else size
+    if kind is SettingKind.DURATION and isinstance(value, str):
+        return _milliseconds(value)
     is_decimal = kind is SettingKind.COUNT and isinstance(value, str) and value.isascii() and value.isdecimal()
     return int(value) if is_decimal else value
+
+
+def _milliseconds(text: str) -> Any:
+    """Return the milliseconds of a duration; the text itself if it is none."""
+    if text in ("", "0", OFF):
+        return 0
+    from ambermq.tools.past.moment_option import parse_duration  # noqa: PLC0415 - few commands have such a value
+
+    try:
+        return parse_duration(text) // 1000
+    except ToolError:
+        return text
 
 
 def setting_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add an option for each setting to a command; the command gets a value for each name, None without the option."""
     for setting in reversed(list(SETTINGS.values())):
-        name, text = setting.name.replace("_", "-"), f"{setting.text[0].upper()}{setting.text[1:]}"
+        name, text = setting.option, f"{setting.text[0].upper()}{setting.text[1:]}"
         if setting.kind is SettingKind.FLAG:
             command = click.option(f"--{name}/--no-{name}", default=None, help=f"{text}; else {setting.off}.")(command)
         else:
             text = f"{text}; {OFF}: {setting.off}."
-            command = click.option(f"--{name}", type=_Value(setting), help=text)(command)
+            command = click.option(f"--{name}", setting.name, type=_Value(setting), help=text)(command)
     return command
 
 

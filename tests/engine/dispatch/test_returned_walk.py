@@ -18,7 +18,7 @@ class WalkMachine(RuleBasedStateMachine):
 
     @initialize(count=st.sampled_from([10, 3000]))
     def begin(self, count: int) -> None:
-        self.queue = new_queue(1, "q", Settings()).push(make_words(10, [100] * count), 100 * count)
+        self.queue = new_queue(1, "q", Settings()).push(make_words(10, [100] * count), 100 * count, 0)
         self.journal = ReturnJournal()
         self.cursors = [ReturnedCursor() for _ in range(3)]
         self.due: list[set[int]] = [set(), set(), set()]
@@ -88,7 +88,7 @@ def test_a_walk_does_not_begin_anew_for_what_others_take_and_give_back() -> None
     """Ten thousand returns of single messages among five thousand are ten thousand visits, and a few times all."""
     count = 5000
     words = make_words(10, [100] * count)
-    queue = new_queue(1, "q", Settings()).push(words, 100 * count).acquire((7,), words).settle(7, words, RELEASED)
+    queue = new_queue(1, "q", Settings()).push(words, 100 * count, 0).acquire((7,), words).settle(7, words, RELEASED)
     journal, cursor, visited = ReturnJournal(), ReturnedCursor(), 0
     for turn in range(10_001):
         while (visits := journal.ahead(queue, [cursor], 2000)).words:
@@ -103,7 +103,7 @@ def test_a_walk_does_not_begin_anew_for_what_others_take_and_give_back() -> None
 def test_a_walk_goes_back_only_to_what_is_still_returned() -> None:
     """A message that came back and went to another consumer is not dealt a second time."""
     queue, words = new_queue(1, "q", Settings()), make_words(10, [100] * 3)
-    queue = queue.push(words, 300).acquire((7,), words).settle(7, words, RELEASED)
+    queue = queue.push(words, 300, 0).acquire((7,), words).settle(7, words, RELEASED)
     journal, cursor = ReturnJournal(), ReturnedCursor()
     journal.note(words)
     one, two, three = unpack_words(words)

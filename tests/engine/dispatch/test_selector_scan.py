@@ -260,7 +260,7 @@ class WalkMachine(RuleBasedStateMachine):
 
     @rule(count=st.one_of(st.integers(1, 9), st.sampled_from([1023, 1024, 1025, 3000])))
     def publish(self, count: int) -> None:
-        self.queue = self.queue.push(make_words(self.next_offset, [100] * count), 100 * count)
+        self.queue = self.queue.push(make_words(self.next_offset, [100] * count), 100 * count, 0)
         self.next_offset += count
 
     @rule(count=st.one_of(st.integers(1, 9), st.integers(1, 4000)))

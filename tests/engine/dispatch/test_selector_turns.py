@@ -75,14 +75,14 @@ def test_a_message_more_costs_the_same_whatever_waits_before_it(*, came_back: bo
     for count in (10, 1000, 5000, 50_000):
         scan, queue = SelectorScan(parse_selector("kind = 'a'", bytes_max=100)), new_queue(1, "q", Settings())
         words = make_words(10, [100] * count)
-        queue = queue.push(words, 100 * count)
+        queue = queue.push(words, 100 * count, 0)
         if came_back:
             queue = queue.acquire((7,), words).settle(7, words, RELEASED)
         while walked(scan, queue, count):
             pass
         for offset in range(10 + count, 15 + count):
             word = make_words(offset, [100])
-            queue = queue.push(word, 100)
+            queue = queue.push(word, 100, 0)
             with mock.patch("ambermq.engine.dispatch.selector_scan.unpack_words", wraps=unpack_words) as reads:
                 costs.add(calls_of(lambda scan=scan, queue=queue: scan.ahead(queue, ReturnJournal(), 200)))
             assert max(len(call.args[0]) for call in reads.call_args_list) == WORD_BYTES
@@ -96,7 +96,7 @@ def test_what_came_back_is_looked_at_once_for_each_return() -> None:
     scan, queue = SelectorScan(parse_selector("kind = 'a'", bytes_max=100)), new_queue(1, "q", Settings())
     journal = ReturnJournal()
     words = make_words(10, [100, 100, 100])
-    queue = queue.push(words, 300)
+    queue = queue.push(words, 300, 0)
     for _ in range(3):
         queue = queue.acquire((7,), words).settle(7, words, MODIFIED_FAILED)
         journal.note(words)
@@ -113,7 +113,7 @@ def test_what_others_take_and_give_back_costs_a_scan_nothing_more() -> None:
     scan, queue = SelectorScan(parse_selector("kind = 'a'", bytes_max=100)), new_queue(1, "q", Settings())
     journal = ReturnJournal()
     words = make_words(10, [100] * 30_000)
-    queue = queue.push(words, 3_000_000).acquire((7,), words).settle(7, words, RELEASED)
+    queue = queue.push(words, 3_000_000, 0).acquire((7,), words).settle(7, words, RELEASED)
     while walked(scan, queue, 2000, journal):
         pass
     for place in (0, 12_345, 29_990):

@@ -42,6 +42,7 @@ from ambermq.engine.events import (
     Settled,
     Started,
     Subscribed,
+    Timed,
 )
 from ambermq.engine.model.attachment import Condition
 from ambermq.engine.model.lifetime import Lifetime
@@ -203,6 +204,18 @@ _PLAIN: Final = (
         "2 messages of 'orders' discarded (length): 11 to 12",
         golden="000000000000000010000000000000000200000000000000000000000000000000000000000000000200000001001b00"
         "05000b000000000006000c0000000000",
+    ),
+    Sample(
+        Timed(16, TIME_US, (2,), 11, 2, 60_000),
+        "2 messages of 'orders' with a time to live of 60,000 ms: 11 to 12",
+        golden="0000000000000000080000000000000002000000000000000b0000000000000000000000000000000200000000001e00"
+        "60ea000000000000",
+    ),
+    Sample(
+        Timed(16, TIME_US, (2, 3), 11, 1, 1),
+        "1 message of 'orders', 'queue 3' with a time to live of 1 ms: 11",
+        golden="0000000000000000180000000000000000000000000000000b0000000000000000000000000000000100000000001e04"
+        "010000000000000002000000000000000300000000000000",
     ),
     Sample(
         SetAside(16, TIME_US, 2, MoveReason.REJECTED, make_words(11, [5, 6])),

@@ -53,9 +53,9 @@ def test_a_tick_reaches_no_more_queues_than_it_takes_changes(monkeypatch: pytest
     counts: list[int] = []
     plain = spreading.spread
 
-    def counted(queues: object, event: Published, reached: tuple[int, ...]) -> None:
+    def counted(queues: object, event: Published, reached: tuple[int, ...], now_us: int) -> None:
         counts.append(len(reached))
-        plain(queues, event, reached)  # type: ignore[arg-type]
+        plain(queues, event, reached, now_us)  # type: ignore[arg-type]
 
     for module in (apply, spreading):
         monkeypatch.setattr(module, "spread", counted)

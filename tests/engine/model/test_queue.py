@@ -13,7 +13,7 @@ from tests.model.history import check_conservation
 def queue_of(count: int, *, first: int = 100) -> Queue:
     """Return a queue with so many messages of 10 bytes."""
     words = make_words(first, [10] * count)
-    return new_queue(1, "q", Settings()).push(words, total_size(words))
+    return new_queue(1, "q", Settings()).push(words, total_size(words), 0)
 
 
 @pytest.mark.parametrize(("before", "left"), [(0, 6), (100, 6), (102, 4), (103, 4), (106, 1), (107, 0), (1 << 40, 0)])

@@ -38,7 +38,7 @@ def filled(count: int, *, queue_count: int = 1, step: int = 1) -> State:
     for number in range(queue_count):
         queue = new_queue(number, f"queue {number}", Settings())
         words = b"".join(make_words(1000 + index * step, [100]) for index in range(count))
-        state = state.with_queue(queue.push(words, 100 * count), 5)
+        state = state.with_queue(queue.push(words, 100 * count, 0), 5)
     return state
 
 
@@ -67,15 +67,15 @@ def test_every_attribute_is_known_to_the_image() -> None:
     """A field that State, Queue or Entry gains must be written too: this test fails until it is."""
     assert [*State.__struct_fields__] == [
         *("epoch", "time_us", "queues", "queue_names", "muxers", "muxer_names", "consumers", "producers"),
-        *("draws", "subscriptions", "subscription_queues", "no_locals", "links", "receivers", "mode"),
+        *("draws", "subscriptions", "subscription_queues", "no_locals", "links", "receivers", "mode", "stepped_us"),
     ]
     assert [*Queue.__struct_fields__] == [
         *("id", "name", "settings", "ready", "returned", "acquired", "entries", "exclusions", "size"),
         *("acquired_count", "acquired_size", "published", "delivered", "accepted", "counters", "lifetime", "consumers"),
-        "aside",
+        *("aside", "timed", "runs"),
     ]
     assert [*Entry.__struct_fields__] == [
-        *("count", "excluded", "annotations", "chunks", "origin", "marks", "set_aside_for"),
+        *("count", "excluded", "annotations", "chunks", "origin", "marks", "set_aside_for", "expires_us"),
     ]
 
 

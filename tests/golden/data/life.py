@@ -4,7 +4,7 @@
     rehearsal    a virtual host that was reset, and whose log was damaged and repaired
     wiring       muxers of every class, updated, detached, deleted; what they make of messages
     maxima       a queue at its maximum that discards its oldest messages
-    dead letters messages that are rejected: moved, redriven, copied, and set aside without their target
+    dead letters messages that are rejected: moved, redriven, copied, and set aside without their target; others expire
     consumers    every outcome, runs dealt to two consumers, selectors
     topics       subscriptions of every kind, temporary queues
     bare         a virtual host in advanced mode, with a message whose body is damaged
@@ -70,6 +70,7 @@ STORIES: Final = {
             "job-2",
             "job-4",
             "job-6",
+            "fleeting-2",
             "stepped-1",
             "stepped-2",
             "load-0",
@@ -263,6 +264,11 @@ class Life:
         self._ask("queue", "move", "failed", "repairs", "--limit", 1)
         self._ask("queue", "delete", "failed", "--yes")
         self._ask("receive", "jobs", "--count", 2, "--outcome", "rejected")
+        # None of these is left when the directory is opened, whenever that is.
+        self._ask("queue", "declare", "fleeting", "--message-ttl", "40ms")
+        with self._peer("desk") as peer:
+            self._send(peer, "fleeting", _order("fleeting-1"), Message("by itself", id="fleeting-2", ttl=0.02))
+        time.sleep(0.5)
 
     def _consumers(self) -> None:
         """Deal a queue to two consumers and say every outcome, select, and kill the broker while they hold messages."""

@@ -14,11 +14,14 @@ from ambermq.engine.events import (
     ConsumerDetached,
     Damaged,
     Detached,
+    Discarded,
     Event,
+    Moved,
     ProducerAttached,
     ProducerDetached,
     Published,
     QueueDeclared,
+    SetAside,
     Settled,
 )
 from ambermq.engine.records.reader import events_of
@@ -104,7 +107,12 @@ def _rows_of(
                 said |= {"container": containers.get(links_of[turn % len(links_of)])}
                 yield row | said | {"queue": names.queue(event.queue)}
             return
-        case Damaged():
+        case Moved():
+            for word in unpack_words(event.words):
+                said = {"message_offset": entry_of(word), "size": size_of(word), "count": 1}
+                yield row | said | {"queue": names.queue(event.targets[0])}
+            return
+        case Damaged() | Discarded() | SetAside():
             for word in unpack_words(event.words):
                 said = {"message_offset": entry_of(word), "size": size_of(word), "count": 1}
                 yield row | said | {"queue": names.queue(event.queue)}

@@ -39,7 +39,7 @@ from ambermq.engine.entries.discard_reason import DiscardReason, MoveReason
 from ambermq.engine.entries.entry_word import WORD_BYTES, make_run
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.errors import Refused
-from ambermq.engine.events import Chunked, Discarded, Drawn, Event, Published
+from ambermq.engine.events import Chunked, Discarded, Drawn, Event, Published, Timed
 from ambermq.engine.model.publish_options import Unroutable
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import Producer, State
@@ -320,13 +320,25 @@ def _stored(command: Publish, queues: tuple[int, ...], context: DecisionContext,
     done = PublishDone(command.link, command.first_id, count, OutcomeKind.ACCEPTED, command.settled, after=after)
     if command.size > config.chunk_bytes:
         return _large_run(command, queues, context), [done]
-    if size <= context.batch_bytes_max // 2:
+    messages_max = count if size <= context.batch_bytes_max // 2 else _event_messages_max(queues, context)
+    if messages_max == count and not command.ttl_ms:
+        # The common case.
         return [_run_event(command, queues, context, context.next_offset)], [done]
-    messages_max = _event_messages_max(queues, context)
-    return [
-        _run_event(command.part(start, start + messages_max), queues, context, context.next_offset + start)
-        for start in range(0, count, messages_max)
-    ], [done]
+    events: list[Event] = []
+    offset = context.next_offset
+    for start in range(0, count, messages_max):
+        part = command if messages_max >= count else command.part(start, start + messages_max)
+        events.append(_run_event(part, queues, context, offset))
+        offset += len(part.bodies)
+        if command.ttl_ms:
+            events.append(_timed(command, queues, context, offset, len(part.bodies)))
+            offset += 1
+    return events, [done]
+
+
+def _timed(command: Publish, queues: tuple[int, ...], context: DecisionContext, offset: int, count: int) -> Timed:
+    """Return the event that gives the `count` messages before it their time to live."""
+    return Timed(offset, context.now_us, queues, offset - count, count, command.ttl_ms)
 
 
 def _is_checked_later(queues: tuple[int, ...], context: DecisionContext) -> bool:
@@ -528,5 +540,7 @@ def _large_run(command: Publish, queues: tuple[int, ...], context: DecisionConte
                 [id_hash],
             )
         )
-        context = replace(context, next_offset=offset + 1)
+        if command.ttl_ms:
+            events.append(_timed(command, queues, context, offset + 1, 1))
+        context = replace(context, next_offset=offset + 1 + bool(command.ttl_ms))
     return events

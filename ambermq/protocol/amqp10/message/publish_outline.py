@@ -1,11 +1,11 @@
-"""The outline of a message, which the engine needs to store it: durable, the hash of its id, delivery annotations.
+"""The outline of a message, which the engine needs to store it: durable, its time to live, the hash of its id.
 
     header | annotations | properties: list, its size, code of message-id | message-id | properties | … | body: its size
     the head: equal bytes mean the same outline                           | hashed     | the tail, up to the last size
 
-Rule 1. `read_outline` scans a whole message in any encoding. It decodes the first field of header and properties. Of
-        all else it reads the structure: order, outer types and sizes of the sections. A message without a section is
-        a DecodeError; one without a body is accepted, since some clients omit it.
+Rule 1. `read_outline` scans a whole message in any encoding. It decodes the first three fields of the header, and the
+        first of the properties. Of all else it reads the structure: order, outer types and sizes of the sections. A
+        message without a section is a DecodeError; one without a body is accepted, since some clients omit it.
 Rule 2. For any bytes the result is that of the codec, or a DecodeError if the codec raises one for the structure. A
         property test compares the two.
 Rule 3. The head of a message decides its outline, except for the message-id and the structure behind it. Equal bytes
@@ -43,6 +43,8 @@ class Outline(NamedTuple):
     """The outline of one message."""
 
     is_durable: bool
+    ttl_ms: int
+    """The time to live in the header; 0 without one."""
     id_hash: int
     """0 for a message without an id."""
     delivery_annotations: tuple[int, int] | None
@@ -82,7 +84,7 @@ def read_outline(payload: Buffer) -> Outline:
     """
     end = len(payload)
     position = code = 0
-    is_durable = False
+    is_durable, ttl_ms = False, 0
     annotations: tuple[int, int] | None = None
     if not end:
         raise DecodeError("the message has no section")
@@ -94,20 +96,20 @@ def read_outline(payload: Buffer) -> Outline:
             code, start = read_descriptor(payload, position, end, code)
         if code > Section.PROPERTIES:
             size_place = _last_size(payload, check_sections(payload, position, previous))
-            return Outline(is_durable, 0, annotations, None, start, position, previous, *size_place)
+            return Outline(is_durable, ttl_ms, 0, annotations, None, start, position, previous, *size_place)
         stop = section_end(payload, start, end, code)
         if code == Section.PROPERTIES:
             place, head_bytes = _id_place(payload, start, stop)
             id_hash = _hash_at(payload, place)
             last = check_sections(payload, stop, code)
             size_place = _last_size(payload, last) if last > stop else (stop, stop)
-            return Outline(is_durable, id_hash, annotations, place, head_bytes, stop, code, *size_place)
+            return Outline(is_durable, ttl_ms, id_hash, annotations, place, head_bytes, stop, code, *size_place)
         if code == Section.HEADER:
-            is_durable = _is_durable(payload, start, stop)
+            is_durable, ttl_ms = _header_fields(payload, start, stop)
         elif code == Section.DELIVERY_ANNOTATIONS:
             annotations = position, stop
         position = stop
-    return Outline(is_durable, 0, annotations, None, 0, end, code, end, end)
+    return Outline(is_durable, ttl_ms, 0, annotations, None, 0, end, code, end, end)
 
 
 def _last_size(payload: Buffer, start: int) -> tuple[int, int]:
@@ -123,19 +125,35 @@ def _last_size(payload: Buffer, start: int) -> tuple[int, int]:
             return start + 1, start + 1
 
 
-def _is_durable(payload: Buffer, start: int, stop: int) -> bool:
-    """Return the first field of the header whose list begins at `start`."""
+def _header_fields(payload: Buffer, start: int, stop: int) -> tuple[bool, int]:
+    """Return durable and ttl of the header whose list begins at `start`.
+
+    Of the fields behind durable a bad one is none: a message with such a header is stored as it came.
+    """
     field = _first_field(payload, start, stop)
     if field == stop:
-        return False
+        return False, 0
     code = payload[field]
-    if code == 0x41:
-        return True
-    if code in _FALSE:
-        return False
-    if code == 0x56 and field + 1 < stop and payload[field + 1] < 2:
-        return payload[field + 1] == 1
-    raise DecodeError(f"header: durable: expected a boolean, found format code 0x{code:02x}")
+    if code in _FALSE or code == 0x41:
+        is_durable, field = code == 0x41, field + 1
+    elif code == 0x56 and field + 1 < stop and payload[field + 1] < 2:
+        is_durable, field = payload[field + 1] == 1, field + 2
+    else:
+        raise DecodeError(f"header: durable: expected a boolean, found format code 0x{code:02x}")
+    if field >= stop or _count_of(payload, start) < _TTL_FIELD:
+        return is_durable, 0
+    return is_durable, _ttl_at(payload, field + _PRIORITY_BYTES.get(payload[field], stop), stop)
+
+
+def _ttl_at(payload: Buffer, field: int, stop: int) -> int:
+    """Return the milliseconds in the field at a position; 0 if there are none, or the header is bad there."""
+    width = _TTL_BYTES.get(payload[field], 0) if field < stop else 0
+    return int.from_bytes(payload[field + 1 : field + 1 + width], "big") if field + 1 + width <= stop else 0
+
+
+def _count_of(payload: Buffer, start: int) -> int:
+    """Return the number of values of the list at `start`, which is not the empty list."""
+    return payload[start + 2] if payload[start] == 0xC0 else int(_UINT(payload, start + 5)[0])
 
 
 def _id_place(payload: Buffer, start: int, stop: int) -> tuple[IdPlace | None, int]:
@@ -183,7 +201,7 @@ def _first_field(payload: Buffer, start: int, stop: int) -> int:
     first = start + (3 if code == 0xC0 else 9)
     if first > stop:
         raise DecodeError(f"a list at byte {start} ends at byte {stop}, before its count does")
-    count = payload[start + 2] if code == 0xC0 else int(_UINT(payload, start + 5)[0])
+    count = _count_of(payload, start)
     if not count:
         return stop
     if first == stop:
@@ -193,6 +211,11 @@ def _first_field(payload: Buffer, start: int, stop: int) -> int:
 
 _UINT: Final = Struct(">I").unpack_from
 _FALSE: Final = frozenset((0x40, 0x42))
+_TTL_FIELD: Final = 3
+_PRIORITY_BYTES: Final = {0x40: 1, 0x50: 2}
+"""The bytes of a ubyte or null, by its format code."""
+_TTL_BYTES: Final = {0x40: 0, 0x43: 0, 0x52: 1, 0x70: 4}
+"""The bytes of a uint or null behind its format code."""
 _STRING: Final = crc32(b"s")
 _BINARY: Final = crc32(b"b")
 _UUID: Final = crc32(b"u")

@@ -17,7 +17,10 @@ from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.amqp10.types.encode import encode
 from ambermq.protocol.amqp10.types.values import Symbol, ULong
 
-__all__ = ["with_header", "without_delivery_annotations"]
+__all__ = ["KEPT_TTL", "with_header", "without_delivery_annotations"]
+
+KEPT_TTL: Final = -1
+"""The time to live that the producer gave."""
 
 _SMALL: Final = b"\x00\x53"
 _HEADER: Final = _SMALL + bytes((Section.HEADER,))
@@ -28,21 +31,28 @@ _BARE: Final = frozenset(bytes((code,)) for code in range(Section.PROPERTIES, Se
 """The codes of the sections from the properties on."""
 
 
-def with_header(payload: Buffer, *, delivery_count: int, annotations: Mapping[Any, Any] | None = None) -> bytes:
+def with_header(
+    payload: Buffer,
+    *,
+    delivery_count: int,
+    annotations: Mapping[Any, Any] | None = None,
+    ttl_ms: int | None = KEPT_TTL,
+) -> bytes:
     """Return a message rebuilt for its next delivery.
 
-    The header gets the delivery-count, and a first-acquirer of true becomes false. The annotations (keys are symbols,
+    The header gets the delivery-count and the time to live, which is None for none and KEPT_TTL for that of the
+    producer. A first-acquirer of true becomes false. The annotations (keys are symbols,
     of class Symbol or str) are merged into the message annotations. The delivery annotations, which were for the
     broker, are dropped. All bytes from the properties on stay. The payload may be the first frames of a large message.
     Raises DecodeError if a rebuilt section is bad.
     """
     if not annotations and (header_end := _plain_header_end(payload)) >= 0:
-        return b"".join((_next_header(bytes(payload[:header_end]), delivery_count), payload[header_end:]))
+        return b"".join((_next_header(bytes(payload[:header_end]), delivery_count, ttl_ms), payload[header_end:]))
     scanner = SectionScanner(payload)
     bare_start = scanner.bare_start()
     header = scanner.value(Section.HEADER)
     parts: list[Any] = []
-    parts.append(_rebuilt(header, delivery_count))
+    parts.append(_rebuilt(header, delivery_count, ttl_ms))
     if annotations:
         known = scanner.value(Section.MESSAGE_ANNOTATIONS) or {}
         if not isinstance(known, dict):
@@ -67,19 +77,21 @@ def _plain_header_end(payload: Buffer) -> int:
 
 
 @lru_cache(maxsize=1024)
-def _next_header(header: bytes, delivery_count: int) -> bytes:
+def _next_header(header: bytes, delivery_count: int, ttl_ms: int | None) -> bytes:
     """Return the header section after `header`, which may be empty. Raises DecodeError."""
-    return _rebuilt(SectionScanner(header).value(Section.HEADER), delivery_count)
+    return _rebuilt(SectionScanner(header).value(Section.HEADER), delivery_count, ttl_ms)
 
 
-def _rebuilt(header: Header | None, delivery_count: int) -> bytes:
+def _rebuilt(header: Header | None, delivery_count: int, ttl_ms: int | None) -> bytes:
     """Return the header section of the next delivery; empty without a header before and without failed deliveries."""
     if header is None and not delivery_count:
         return b""
     kept = header or Header()
     # A link has acquired the message before: a first-acquirer of true would be false (messaging, 3.2.1).
     is_first = False if kept.first_acquirer else kept.first_acquirer
-    return replace(kept, first_acquirer=is_first, delivery_count=delivery_count).encode()
+    ttl = kept.ttl if ttl_ms == KEPT_TTL else ttl_ms
+    count = None if kept.delivery_count is None and not delivery_count else delivery_count
+    return replace(kept, first_acquirer=is_first, delivery_count=count, ttl=ttl).encode()
 
 
 def _message_annotations(annotations: Mapping[Any, Any]) -> bytes:

@@ -19,7 +19,7 @@ from ambermq.engine.entries.outcome import ACCEPTED, RELEASED, Outcome, OutcomeK
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.events import Disposed
 from ambermq.protocol.amqp10.link.sender import Sender
-from ambermq.protocol.amqp10.message.redelivery import with_header
+from ambermq.protocol.amqp10.message.redelivery import KEPT_TTL, with_header
 from ambermq.protocol.amqp10.performatives.classes import Accepted, Rejected
 from ambermq.protocol.amqp10.types.decode import Buffer, decode
 from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms, offered_by, properties_of
@@ -149,7 +149,10 @@ class ConsumerLink:
         traffic = self.traffic
         if effect.entries is not None:
             traffic.messages_redelivered += sum(entry is not None and entry.count > 0 for entry in effect.entries)
-            payloads = [redelivered(body, entry) for body, entry in zip(payloads, effect.entries, strict=True)]
+            payloads = [
+                redelivered(body, entry, effect.elapsed_us)
+                for body, entry in zip(payloads, effect.entries, strict=True)
+            ]
             if self._failed:
                 self._again |= self._failed.intersection(effect.words)
         link, count = self.link, len(payloads)
@@ -265,13 +268,23 @@ class ConsumerLink:
             consumer_link.link.settle_sent(first_id, count, _REJECTED if type(state) is Rejected else state)
 
 
-def redelivered(body: Buffer, entry: Entry | None) -> Buffer:
-    """Return a message as it is sent: with the delivery count and annotations of its entry."""
-    if entry is None or not (entry.count or entry.annotations or entry.marks):
+def redelivered(body: Buffer, entry: Entry | None, now_us: int = 0) -> Buffer:
+    """Return a message as it is sent: with the delivery count, annotations and remaining time to live of its entry.
+
+    `now_us` is the elapsed time; 0: the time to live stays. A message from another queue has none.
+    """
+    if entry is None:
+        return body
+    ttl_ms: int | None = KEPT_TTL
+    if entry.expires_us and now_us:
+        ttl_ms = max(1, (entry.expires_us - now_us) // 1000)
+    elif entry.origin:
+        ttl_ms = None
+    elif not (entry.count or entry.annotations or entry.marks):
         return body
     try:
         annotations = {decode(key)[0]: decode(value)[0] for key, value in entry.added}
-        return with_header(body, delivery_count=entry.count, annotations=annotations or None)
+        return with_header(body, delivery_count=entry.count, annotations=annotations or None, ttl_ms=ttl_ms)
     except DecodeError:
         # The header after its durable flag was never decoded: an invalid one is sent as it was received.
         return body

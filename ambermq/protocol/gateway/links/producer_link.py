@@ -99,7 +99,7 @@ class ProducerLink:
         )
 
     def publish(self, run: TransferRun) -> None:
-        """Submit the commands for a run of messages: one ends where durability changes, and where it is full.
+        """Submit the commands for a run of messages: one ends where durability or time to live change, or at its limit.
 
         Malformed messages are rejected. If the run is settled, raises DecodeError for the first one, after the commands
         for those before it. Raises LinkFault for a message format other than 0, which a delivery could not report to
@@ -127,6 +127,7 @@ class ProducerLink:
             self._publish_each(run)
             return
         publish = Publish(self, self.producer, run.first_id, bodies, hashes, size, recogniser.is_durable, run.settled)
+        publish.ttl_ms = recogniser.ttl_ms
         self.peer.gateway.engine.publish(publish)
 
     def _publish_allowed(self, run: TransferRun, guard: RelayGuard) -> None:
@@ -149,35 +150,36 @@ class ProducerLink:
         """Submit the commands for a run whose messages are decoded one by one."""
         bodies: list[Buffer] = []
         hashes: list[int] = []
-        size, is_durable, first_id = 0, False, run.first_id
+        size, kind, first_id = 0, (False, 0), run.first_id
         bytes_max = self.limits.run_bytes_max
         for index, payload in enumerate(run.payloads):
             try:
-                body, durable, id_hash = self._read(payload)
+                body, kind_of_body, id_hash = self._read(payload)
             except DecodeError as error:
-                self._submit(run, first_id, bodies, hashes, is_durable=is_durable)
+                self._submit(run, first_id, bodies, hashes, kind)
                 self._reject(run, (run.first_id + index) & MASK, error)
                 first_id = (run.first_id + index + 1) & MASK
                 bodies, hashes, size = [], [], 0
                 continue
-            if bodies and (durable is not is_durable or size + len(payload) > bytes_max):
-                self._submit(run, first_id, bodies, hashes, is_durable=is_durable)
+            if bodies and (kind_of_body != kind or size + len(payload) > bytes_max):
+                self._submit(run, first_id, bodies, hashes, kind)
                 first_id = (first_id + len(bodies)) & MASK
                 bodies, hashes, size = [], [], 0
-            is_durable = durable
+            kind = kind_of_body
             bodies.append(body)
             hashes.append(id_hash)
             size += len(body)
-        self._submit(run, first_id, bodies, hashes, is_durable=is_durable)
+        self._submit(run, first_id, bodies, hashes, kind)
 
     def _submit(
-        self, run: TransferRun, first_id: int, bodies: list[Buffer], hashes: list[int], *, is_durable: bool
+        self, run: TransferRun, first_id: int, bodies: list[Buffer], hashes: list[int], kind: tuple[bool, int]
     ) -> None:
-        """Submit the command for messages of a run, unless there are none."""
+        """Submit the command for messages of a run, unless there are none; `kind` is durability and time to live."""
         if bodies:
             size = sum(map(len, bodies))
             may_create = None if self.guard is None else self.guard.may_create
-            publish = Publish(self, self.producer, first_id, bodies, hashes, size, is_durable, run.settled, may_create)
+            publish = Publish(self, self.producer, first_id, bodies, hashes, size, kind[0], run.settled, may_create)
+            publish.ttl_ms = kind[1]
             publish.by = "" if self.guard is None else self.guard.user
             self.peer.gateway.engine.publish(publish)
 
@@ -195,18 +197,18 @@ class ProducerLink:
         if self.link.credit <= self._credit_low:
             self.top_up()
 
-    def _read(self, payload: Buffer) -> tuple[Buffer, bool, int]:
-        """Return a message as it is stored, whether it is durable, and the hash of its id. Raises DecodeError."""
+    def _read(self, payload: Buffer) -> tuple[Buffer, tuple[bool, int], int]:
+        """Return a message as it is stored, durability and time to live, and the hash of its id. Raises DecodeError."""
         recogniser = self._recogniser
         if recogniser is not None:
             hashes = recogniser.id_hashes((payload,))
             if hashes is not None:
-                return payload, recogniser.is_durable, hashes[0]
+                return payload, (recogniser.is_durable, recogniser.ttl_ms), hashes[0]
         outline = read_outline(payload)
         self._recogniser = learn_message(outline, payload)
         if outline.delivery_annotations is not None:
             payload = without_delivery_annotations(payload, outline.delivery_annotations)
-        return payload, outline.is_durable, outline.id_hash
+        return payload, (outline.is_durable, outline.ttl_ms), outline.id_hash
 
     def finish(self, done: PublishDone) -> None:
         """Settle a run, and top up the sender's credit."""

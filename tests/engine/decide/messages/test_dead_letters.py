@@ -47,7 +47,7 @@ def again(rig: Rig) -> Rig:
     """Write what waits, and return the life after a SIGKILL; it has folded what this one has lived."""
     rig.loop.make_due()
     rig.do()
-    return rig.next_life()
+    return rig.next_life(rig.now_us)
 
 
 def bodies_of(rig: Rig, name: str) -> list[bytes]:

@@ -69,6 +69,33 @@ def test_whole_messages(payload: bytes) -> None:
     header, properties = message.header or Header(), message.properties or Properties()
     has_annotations = message.delivery_annotations is not None
     assert (bool(header.durable), message_id_hash(properties.message_id), has_annotations) == answer(payload)
+    assert read_outline(payload).ttl_ms == (header.ttl or 0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "count", "ttl_ms"),
+    [
+        ("41 5004 7000000f00", 3, 0xF00),
+        ("41 40 520f", 3, 15),
+        ("5601 40 43", 3, 0),
+        ("41 40 40", 3, 0),
+        ("41 40", 2, 0),
+        ("41 40 520f", 2, 0),
+        ("41 a10178 520f", 3, 0),
+        ("41 40 7000", 3, 0),
+        ("41 40 80000000000000000f", 3, 0),
+        ("41 40", 3, 0),
+    ],
+)
+@pytest.mark.parametrize("is_short", [True, False])
+def test_the_time_to_live_is_read_where_the_header_is_good(
+    fields: str, count: int, ttl_ms: int, *, is_short: bool
+) -> None:
+    """A bad field behind durable is none."""
+    said, width = bytes.fromhex(fields), 1 if is_short else 4
+    size = (len(said) + width).to_bytes(width, "big") + count.to_bytes(width, "big")
+    body = b"\0\x53\x70" + (b"\xc0" if is_short else b"\xd0") + size + said + bytes.fromhex("005375a000")
+    assert read_outline(body).ttl_ms == ttl_ms
 
 
 @settings(max_examples=1000, deadline=None)
@@ -85,6 +112,7 @@ def test_what_is_recognised_is_what_a_scan_says(first: bytes, other: bytes, chan
     hashes = alike.id_hashes([candidate])
     if hashes is not None:
         assert answer(candidate) == (alike.is_durable, hashes[0], False)
+        assert read_outline(candidate).ttl_ms == alike.ttl_ms
     assert alike.id_hashes([first, candidate]) == (None if hashes is None else [read_outline(first).id_hash, *hashes])
 
 

@@ -11,7 +11,7 @@ from ambermq.engine.entries.entry import Entry
 from ambermq.engine.entries.marks import dead_letter_marks
 from ambermq.engine.loop.schedule import LATER, SOON
 from ambermq.protocol.amqp10.limits import ConnectionLimits
-from ambermq.protocol.amqp10.message.message import decode_message
+from ambermq.protocol.amqp10.message.message import Data, Message, decode_message
 from ambermq.protocol.amqp10.performatives.classes import (
     Accepted,
     Attach,
@@ -194,6 +194,21 @@ def test_annotations_of_a_receiver_come_with_the_next_delivery() -> None:
     annotations = ((b"\xa3\x03x-a", b"\xa1\x011"),)
     sent = decode_message(redelivered(MESSAGE + b"1", Entry(annotations=annotations)))
     assert sent.message_annotations == {"x-a": "1"}
+
+
+def test_a_delivery_says_what_is_left_of_its_time_to_live() -> None:
+    """At least a millisecond; without a clock it stays, and what has come from another queue has none."""
+    message = Message(header=Header(ttl=5000, durable=True), body=(Data(b"1"),)).encode()
+    for entry, now_us, ttl in (
+        (Entry(expires_us=9_000_000), 4_500_000, 4500),
+        (Entry(expires_us=9_000_000), 9_500_000, 1),
+        (Entry(expires_us=9_000_000, count=1), 0, 5000),
+        (Entry(origin=7), 4_500_000, None),
+        (Entry(count=2), 4_500_000, 5000),
+    ):
+        header = decode_message(redelivered(message, entry, now_us)).header
+        assert header is not None
+        assert (header.ttl, header.durable) == (ttl, True)
 
 
 def test_a_dead_letter_says_why_it_is_one() -> None:

@@ -1,0 +1,245 @@
+"""Times to live: of messages, of queues, of both; what expires is never offered, and goes where dead letters go."""
+
+import random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ambermq.engine.commands import DetachConsumer, Publish, Settle, UpdateQueue
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.effects import Deliver
+from ambermq.engine.entries.discard_reason import MoveReason
+from ambermq.engine.entries.entry_word import pack_words
+from ambermq.engine.entries.outcome import ACCEPTED, RELEASED
+from ambermq.engine.events import Timed
+from tests.engine.decide.messages.test_dead_letters import REJECTED_FOR, again, bodies_of, declare
+from tests.engine.rig import Rig
+from tests.log.simulated import SimulatedStorage
+
+SECOND = 1_000_000
+
+
+def publish(rig: Rig, producer: int, ttl_ms: int, *bodies: bytes) -> None:
+    """Publish messages with a time to live of their own."""
+    rig.do(Publish("link", producer, 0, list(bodies), [0] * len(bodies), sum(map(len, bodies)), ttl_ms=ttl_ms))
+
+
+def wait(rig: Rig, duration_us: int) -> None:
+    """Advance the time, and run what is due then."""
+    rig.now_us += duration_us
+    rig.do()
+    while rig.loop.schedule.timer_us <= rig.now_us:
+        rig.do()
+
+
+@pytest.mark.parametrize("own_ms", [0, 1000])
+@pytest.mark.parametrize("queue_ms", [0, 1000])
+def test_a_message_expires_at_the_earlier_time(own_ms: int, queue_ms: int) -> None:
+    """Its own or that of its queue; without either never."""
+    rig = Rig()
+    declare(rig, "q", message_ttl_ms=queue_ms)
+    publish(rig, rig.producer("q"), own_ms, b"a", b"b")
+    wait(rig, SECOND - 1)
+    assert rig.queue().depth == 2
+    wait(rig, 20_000)
+    assert rig.queue().depth == (0 if own_ms or queue_ms else 2)
+    if own_ms or queue_ms:
+        assert rig.queue().counters.discarded == 2
+        assert rig.queue().timed == 0
+
+
+def test_an_expired_message_goes_to_the_target_without_its_time() -> None:
+    """Its reason says so; it does not expire there, unless the target has a time to live."""
+    rig = Rig()
+    declare(rig, "late")
+    declare(rig, "q", dead_letter="late")
+    publish(rig, rig.producer("q"), 50, b"a")
+    wait(rig, SECOND)
+    (entry,) = rig.queue("late").entries.values()
+    assert entry.marks is not None
+    assert (entry.marks.reason, entry.expires_us) == (MoveReason.EXPIRED, 0)
+    wait(rig, 1000 * SECOND)
+    assert bodies_of(rig, "late") == [b"a"]
+
+
+def test_a_ring_of_expiries_ends() -> None:
+    """A to B to A by expiry: the message ends with the reason loop."""
+    rig = Rig()
+    declare(rig, "a", message_ttl_ms=10)
+    declare(rig, "b", message_ttl_ms=10, dead_letter="a")
+    rig.do(UpdateQueue("key", "a", lambda _state: {}, {"dead_letter": "b"}))
+    rig.do(rig.publish(rig.producer("a"), b"m"))
+    for _ in range(10):
+        wait(rig, SECOND)
+    assert [rig.queue(name).depth for name in ("a", "b")] == [0, 0]
+    assert [rig.queue(name).counters.discarded for name in ("a", "b")] == [0, 1]
+
+
+def test_what_a_consumer_holds_is_not_taken_away() -> None:
+    """Accepted is accepted; given back it expires then, also by the end of its consumer."""
+    rig = Rig()
+    declare(rig, "q")
+    consumer = rig.consumer("q", credit=4)
+    publish(rig, rig.producer("q"), 10, b"a", b"b", b"c")
+    words = list(rig.queue().held_by(consumer))
+    wait(rig, SECOND)
+    assert rig.queue().depth == 3
+    rig.do(Settle(consumer, pack_words(words[:1]), ACCEPTED))
+    rig.do(Settle(consumer, pack_words(words[1:2]), RELEASED))
+    rig.loop.make_due()
+    rig.do()
+    assert (rig.queue().accepted, rig.queue().counters.discarded, rig.queue().depth) == (1, 1, 1)
+    rig.do(DetachConsumer(consumer))
+    assert (rig.queue().counters.discarded, rig.queue().depth) == (2, 0)
+
+
+def test_an_expired_message_is_never_offered() -> None:
+    """Although its timer is late: what comes behind it is offered."""
+    rig = Rig()
+    declare(rig, "q")
+    producer = rig.producer("q")
+    publish(rig, producer, 10, b"a", b"b")
+    rig.do(rig.publish(producer, b"c"))
+    consumer = rig.consumer("q")
+    rig.now_us += 10_000
+    rig.loop.set_credit(consumer, 10)
+    effects = rig.do() + rig.do()
+    assert [bytes(body) for one in effects if type(one) is Deliver for body in one.bodies] == [b"c"]
+    assert rig.queue().counters.discarded == 2
+
+
+def test_a_restart_keeps_the_times() -> None:
+    """Of queues and of messages; what expired meanwhile is given up at once."""
+    rig = Rig()
+    declare(rig, "q", message_ttl_ms=5000)
+    producer = rig.producer("q")
+    publish(rig, producer, 1000, b"a")
+    rig.do(rig.publish(producer, b"b"))
+    rig.now_us += 10
+    rig = again(rig)
+    wait(rig, 2 * SECOND)
+    assert rig.queue().depth == 1
+    rig = again(rig)
+    wait(rig, 9 * SECOND)
+    assert rig.queue().depth == 0
+
+
+def test_a_step_of_the_clock_expires_nothing() -> None:
+    """Timers go by elapsed time."""
+    rig = Rig()
+    declare(rig, "q", message_ttl_ms=60_000)
+    publish(rig, rig.producer("q"), 60_000, b"a")
+    for step_us in (3600 * SECOND, -7200 * SECOND):
+        old_us = rig.now_us + rig.loop.correction_us
+        rig.loop.correct_clock(rig.loop.correction_us + step_us, (old_us, old_us + step_us))
+        wait(rig, 10 * SECOND)
+        assert rig.queue().depth == 1
+    wait(rig, 41 * SECOND)
+    assert rig.queue().depth == 0
+
+
+def test_many_expire_in_parts() -> None:
+    """A tick gives up about as many as it delivers."""
+    rig = Rig(config=EngineConfig(dispatch_messages_max=10))
+    declare(rig, "q", message_ttl_ms=100)
+    declare(rig, "r")
+    publish(rig, rig.producer("q"), 0, *[b"x"] * 95)
+    for _ in range(50):
+        publish(rig, rig.producer("r"), 100, b"y")
+    rig.now_us += SECOND
+    seen = []
+    while rig.loop.schedule.timer_us <= rig.now_us:
+        before = rig.queue("q").depth + rig.queue("r").depth
+        rig.step()
+        rig.completed()
+        seen.append(before - rig.queue("q").depth - rig.queue("r").depth)
+    assert (sum(seen), max(seen) <= 20) == (145, True)
+
+
+def test_a_large_message_has_its_time() -> None:
+    """In chunks, and several of them in one run."""
+    rig = Rig(config=EngineConfig(chunk_bytes=100))
+    declare(rig, "q")
+    publish(rig, rig.producer("q"), 100, b"a" * 250, b"b", b"c" * 150)
+    assert rig.queue().timed == 3
+    events, _ = rig.loop.replay(0).read(events_max=1000, bytes_max=1 << 20)
+    assert [event.count for event in events if isinstance(event, Timed)] == [1, 1, 1]
+    wait(rig, SECOND)
+    assert (rig.queue().depth, rig.queue().timed) == (0, 0)
+
+
+def test_timers_of_messages_that_have_gone_take_no_memory() -> None:
+    """However long their time would be."""
+    rig = Rig()
+    declare(rig, "q")
+    producer, consumer = rig.producer("q"), rig.consumer("q", settled=True, credit=1 << 30)
+    assert consumer
+    for number in range(3000):
+        rig.now_us += 20_000
+        publish(rig, producer, 3_600_000 + number, b"m")
+    assert rig.queue().depth == 0
+    assert len(rig.loop._timers._buckets) < 50
+    assert len(rig.loop._timers._keys) < 1200
+
+
+_STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("publish"), st.sampled_from((0, 5, 40, 1000)), st.integers(1, 4)),
+        st.tuples(st.just("wait"), st.sampled_from((1_000, 4_999, 5_000, 50_000, 2_000_000)), st.just(0)),
+        st.tuples(st.just("ttl"), st.sampled_from((0, 20, 300)), st.just(0)),
+        st.tuples(st.just("take"), st.integers(1, 3), st.just(0)),
+        st.tuples(st.just("give"), st.sampled_from((0, 1, 2)), st.just(0)),
+        st.tuples(st.just("restart"), st.just(0), st.just(0)),
+    ),
+    max_size=30,
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(steps=_STEPS)
+def test_messages_expire_as_a_model_says(steps: list[tuple[str, int, int]]) -> None:
+    """Each message is offered until its time and never after it, to the microsecond for its own time to live."""
+    rig = Rig(SimulatedStorage(random.Random(1)), config=EngineConfig(dispatch_messages_max=5))
+    declare(rig, "q", dead_letter="late")
+    due: dict[bytes, tuple[int, int]] = {}
+    """The earliest and the latest time of each message's expiry; (0, 0) without one."""
+    number, queue_ms, held = 0, 0, list[tuple[int, bytes]]()
+    consumer = 0
+    for step, value, count in steps:
+        if step == "publish":
+            bodies = [b"%d" % (number + one) for one in range(count)]
+            number += count
+            publish(rig, rig.producer("q"), value, *bodies)
+            times = [rig.now_us + 1000 * ms for ms in (value, queue_ms) if ms]
+            late = 2 * 1000 * queue_ms // 1024 + 2 if queue_ms and (not value or queue_ms < value) else 0
+            due |= dict.fromkeys(bodies, (min(times), min(times) + late) if times else (0, 0))
+        elif step == "wait":
+            wait(rig, value)
+        elif step == "ttl":
+            queue_ms = value
+            rig.do(UpdateQueue("key", "q", lambda _state: {}, {"message_ttl_ms": value}))
+        elif step == "take":
+            consumer = consumer or rig.consumer("q")
+            rig.loop.set_credit(consumer, value)
+            for effect in rig.do() + rig.do():
+                if type(effect) is Deliver:
+                    for word, body in zip(effect.words, effect.bodies, strict=True):
+                        latest = due[bytes(body)][1]
+                        assert not latest or rig.now_us < latest, (body, due)
+                        held.append((word, bytes(body)))
+            rig.loop.set_credit(consumer, 0)
+        elif step == "give" and held:
+            outcome = (ACCEPTED, RELEASED, REJECTED_FOR)[value]
+            word, _ = held.pop(0)
+            rig.do(Settle(consumer, pack_words([word]), outcome))
+        elif step == "restart":
+            rig, consumer, held = again(rig), 0, []
+    rig.loop.make_due()
+    rig.do()
+    wait(rig, 10_000)
+    wait(rig, 10_000)
+    waiting = set(bodies_of(rig, "q"))
+    for body in waiting:
+        latest = due[body][1]
+        assert not latest or rig.now_us < latest
