@@ -46,6 +46,8 @@ class Want:
     """Its walk over returned messages while some of them exclude consumers; it is excluded from all that it passed."""
     is_gone: bool = False
     """The consumer ended: it has no turns, but may still be in its ring."""
+    priority: int = 0
+    """Consumers with credit and a higher priority are served first."""
 
 
 @final
@@ -56,7 +58,10 @@ class Demand:
     for each of 100,000 consumers would take minutes.
     """
 
-    __slots__ = ("_gone", "dirty", "journals", "parked", "passed_over", "rings", "scanning", "wants")
+    __slots__ = (
+        *("_first", "_gone", "dirty", "journals", "parked", "passed_over", "prioritized", "rings", "scanning"),
+        "wants",
+    )
 
     def __init__(self) -> None:
         self.wants: dict[int, Want] = {}
@@ -75,12 +80,18 @@ class Demand:
         """The number of ended consumers in a ring, by queue and by whether they have no selector."""
         self.journals: dict[int, ReturnJournal] = {}
         """The returns of the queues that have walks."""
+        self.prioritized: set[int] = set()
+        """Queues with a consumer whose priority is not 0."""
+        self._first: dict[int, Want] = {}
+        """The consumer that attached first, by queue, where that was asked for."""
 
     def add(self, want: Want) -> None:
         """Add a consumer at the end of its queue's ring."""
         self.wants[want.consumer] = want
         rings = self.rings if want.scan is None else self.scanning
         rings.setdefault(want.queue, deque()).append(want)
+        if want.priority:
+            self.prioritized.add(want.queue)
 
     def remove(self, consumer: int) -> Want | None:
         """Remove a consumer and return its demand, None if it is unknown."""
@@ -108,7 +119,21 @@ class Demand:
         del rings[want.queue]
         if want.queue not in self.rings and want.queue not in self.scanning:
             self.journals.pop(want.queue, None)
+            self.prioritized.discard(want.queue)
+            self._first.pop(want.queue, None)
         self.passed_over.discard(want.queue)
+
+    def first_of(self, queue: int) -> Want | None:
+        """Return the consumer of a queue that attached first; None without one."""
+        known = self._first.get(queue)
+        if known is None or known.is_gone:
+            both = (*self.rings.get(queue, ()), *self.scanning.get(queue, ()))
+            known = min((one for one in both if not one.is_gone), key=lambda one: one.consumer, default=None)
+            if known is None:
+                self._first.pop(queue, None)
+            else:
+                self._first[queue] = known
+        return known
 
     def touch(self, queue: int) -> None:
         """Mark a queue as dirty if it has consumers; a single consumer without credit needs no dispatch."""

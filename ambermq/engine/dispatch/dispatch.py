@@ -7,7 +7,9 @@ Rule 3. A consumer that excluded an entry (undeliverable-here) is skipped for it
         A consumer passes each entry that excludes it once (returned_walk.py), within a limit of visits in a tick.
 Rule 4. A consumer with a selector has its own scan (selector_scan.py), before the other consumers. If the scans use up
         a tick, the other consumers are served first in the queue's next one. The scans of a tick have a limit of time.
-Rule 5. A dispatch delivers at most `budget` messages, and stops after the message that uses up the budget of bytes. So
+Rule 5. Of the consumers with credit those with the highest priority are served. An exclusive queue serves one consumer,
+        the first that attached.
+Rule 6. A dispatch delivers at most `budget` messages, and stops after the message that uses up the budget of bytes. So
         it always delivers one. A queue with more messages stays dirty for the next tick, after the others. At most
         `budget` queues are visited, because a visit without a delivery costs time too. A delivery with annotations that
         outcomes have added counts as several: its message is decoded.
@@ -15,7 +17,7 @@ Rule 5. A dispatch delivers at most `budget` messages, and stops after the messa
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, cycle, islice
 from operator import attrgetter
 from typing import Final, final
@@ -86,6 +88,8 @@ def dispatch(
             result.drain_all(ring, scanning)
             del demand.dirty[queue_id]
             continue
+        if queue is not None and queue.settings.exclusive:
+            ring, scanning = result.only_active(queue, ring, scanning)
         if queue is not None and scanning:
             has_more = result.share(queue, scanning, ring)
             queue = result.state.queues[queue_id]
@@ -154,7 +158,7 @@ class Dispatch(Struct):
     def select(self, queue: Queue, ring: deque[Want]) -> bool:
         """Deliver the messages that consumers select from a queue; return whether the next tick may deliver more."""
         has_more, last = False, None
-        for want in list(ring):
+        for want in sorted(ring, key=_priority_of) if queue.id in self.demand.prioritized else list(ring):
             if want.credit <= 0:
                 continue
             event_count = len(self.events)
@@ -222,6 +226,8 @@ class Dispatch(Struct):
                 wants, count = [want], min(source.count, self.budget, want.credit)
             else:
                 wants = [want for want in ring if want.credit > 0]
+                if queue.id in self.demand.prioritized:
+                    wants = _most_wanted(wants)
                 count = _fair_share(wants, min(source.count, self.budget))
             if not count:
                 return True
@@ -322,19 +328,26 @@ class Dispatch(Struct):
         """Deliver the returned messages of a queue some of which exclude consumers, until a budget or credit ends."""
         journal = self.demand.journal(queue.id)
         while not self.is_spent:
-            wants = deque([want for want in ring if want.credit > 0])
+            some = [want for want in ring if want.credit > 0]
+            is_prioritized = queue.id in self.demand.prioritized
+            wants = deque(sorted(some, key=_priority_of) if is_prioritized else some)
             visits = journal.ahead(queue, [want.returned for want in wants], self.visits_left) if wants else None
             if not visits or not visits.words:
                 break
-            picked = self._pick(queue, wants, visits)
+            picked = self._pick(queue, wants, visits, is_prioritized=is_prioritized)
             if picked:
                 queue = self._acquire_each(queue, picked)
                 while ring[-1] is not picked[-1][1]:
                     ring.rotate(-1)
         return queue
 
-    def _pick(self, queue: Queue, wants: deque[Want], visits: Visits) -> list[tuple[int, Want]]:
-        """Return visited words, each with the next consumer in turn that it does not exclude; advance their walks."""
+    def _pick(
+        self, queue: Queue, wants: deque[Want], visits: Visits, *, is_prioritized: bool
+    ) -> list[tuple[int, Want]]:
+        """Return visited words, each with the next consumer in turn that it does not exclude; advance their walks.
+
+        With `is_prioritized` it is always the first such consumer.
+        """
         picked: list[tuple[int, Want]] = []
         credit = {want.consumer: want.credit for want in wants}
         budget, count = self.budget, 0
@@ -347,15 +360,18 @@ class Dispatch(Struct):
             turn = next((turn for turn, want in enumerate(wants) if want.consumer not in excluded), None)
             if turn is None:
                 continue
-            wants.rotate(-turn - 1)
-            want = wants[-1]
+            if not is_prioritized:
+                wants.rotate(-turn - 1)
+                turn = len(wants) - 1
+            want = wants[turn]
             picked.append((word, want))
             budget -= 1 + _entry_cost(entry)
             self.bytes_left -= size_of(word)
             credit[want.consumer] -= 1
             if not credit[want.consumer]:
                 # It passes no word behind its last one, since it may have that later.
-                visits.passed(wants.pop().returned, count)
+                visits.passed(want.returned, count)
+                del wants[turn]
             if not wants or budget <= 0 or self.bytes_left <= 0:
                 break
         self.visits_left -= count
@@ -370,8 +386,22 @@ class Dispatch(Struct):
         repeats = all(want is turn for want, turn in zip(wants, cycle(turns), strict=False))
         return self._acquire(queue, list(turns if repeats else wants), pack_words(words))
 
-    def drain_all(self, *rings: deque[Want] | None) -> None:
-        """Report to the draining consumers of a paused queue that no message is available."""
+    def only_active(
+        self, queue: Queue, ring: deque[Want] | None, scanning: deque[Want] | None
+    ) -> tuple[deque[Want] | None, deque[Want] | None]:
+        """Return the consumers of an exclusive queue that may get messages: the first one, or none.
+
+        It waits until all that earlier consumers held is back.
+        """
+        active = self.demand.first_of(queue.id)
+        self.drain_all(*[[one for one in some or () if one is not active] for some in (ring, scanning)])
+        if active is None or any(holder < active.consumer for holder in queue.acquired):
+            return None, None
+        alone = deque((active,))
+        return (alone, None) if active.scan is None else (None, alone)
+
+    def drain_all(self, *rings: Iterable[Want] | None) -> None:
+        """Report to draining consumers that no message is available to them."""
         for ring in rings:
             for want in ring or ():
                 self.drain(want)
@@ -399,6 +429,16 @@ def _entry_cost(entry: Entry | None) -> int:
 def _count_within(words: bytes, size: int) -> int:
     """Return how many of packed `words` reach `size` bytes; together they have at least that size."""
     return bisect_left(list(accumulate(map(size_of, unpack_words(words)))), size) + 1
+
+
+def _priority_of(want: Want) -> int:
+    return -want.priority
+
+
+def _most_wanted(wants: list[Want]) -> list[Want]:
+    """Return those consumers that have the highest priority."""
+    highest = max((want.priority for want in wants), default=0)
+    return [want for want in wants if want.priority == highest]
 
 
 def _fair_share(wants: list[Want], count: int) -> int:

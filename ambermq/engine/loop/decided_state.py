@@ -205,7 +205,9 @@ class DecidedState(LoggedState):
             if type(effect) is ConsumerReady and type(command) is AttachConsumer:
                 consumer = self.state.consumers[effect.consumer]
                 scan = None if effect.selector is None else SelectorScan(effect.selector)
-                self.demand.add(Want(effect.consumer, consumer.queue, command.key, command.settled, scan=scan))
+                want = Want(effect.consumer, consumer.queue, command.key, command.settled, scan=scan)
+                want.priority = command.priority
+                self.demand.add(want)
             elif type(effect) is ConsumerEnded:
                 self._withdraw(effect.consumer)
                 changes += 1

@@ -40,6 +40,8 @@ class Settings(Struct, frozen=True, omit_defaults=True):
     """The address that gets the messages which the queue gives up; empty: none."""
     message_ttl_ms: int = 0
     """The time to live of messages that have none, and the longest of those that have one; 0: none."""
+    exclusive: bool = False
+    """Whether only one consumer at a time gets messages, the first that attached."""
     paused: bool = False
     """Whether nothing is delivered."""
 

@@ -140,6 +140,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             off="a message expires by its own time to live alone",
         ),
         Setting(
+            name="exclusive",
+            kind=SettingKind.FLAG,
+            text="whether only the consumer that attached first gets messages",
+            off="all consumers do",
+        ),
+        Setting(
             name="paused",
             kind=SettingKind.FLAG,
             text="whether nothing is delivered",

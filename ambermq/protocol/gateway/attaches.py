@@ -170,6 +170,7 @@ class Attaches:
                 authorizer(self._peer, is_recalled=terms.is_recalled),
                 by=owner_of(self._peer),
                 must_exist=terms.must_exist,
+                priority=terms.priority,
             )
         )
 

@@ -41,7 +41,7 @@ def dlq() -> None:
 @broker_options
 @list_output_option
 def list_targets(url: str | None, data: str | None, output: str) -> None:
-    """List the dead-letter queues, and the queues whose dead letters they get.
+    """List the dead-letter queues, and the queues that they serve.
 
     `undeliverable` counts the dead letters that wait on those queues, because the target is gone or full.
     """

@@ -37,22 +37,26 @@ def with_header(
     delivery_count: int,
     annotations: Mapping[Any, Any] | None = None,
     ttl_ms: int | None = KEPT_TTL,
+    was_acquired: bool = True,
 ) -> bytes:
     """Return a message rebuilt for its next delivery.
 
     The header gets the delivery-count and the time to live, which is None for none and KEPT_TTL for that of the
-    producer. A first-acquirer of true becomes false. The annotations (keys are symbols,
-    of class Symbol or str) are merged into the message annotations. The delivery annotations, which were for the
-    broker, are dropped. All bytes from the properties on stay. The payload may be the first frames of a large message.
+    producer. A first-acquirer of true becomes false if the message was acquired before. The annotations (keys are
+    symbols, of class Symbol or str) are merged into the message annotations. The delivery annotations, which were for
+    the broker, are dropped. All bytes from the properties on stay. The payload may be the first frames of a large
+    message.
     Raises DecodeError if a rebuilt section is bad.
     """
     if not annotations and (header_end := _plain_header_end(payload)) >= 0:
-        return b"".join((_next_header(bytes(payload[:header_end]), delivery_count, ttl_ms), payload[header_end:]))
+        return b"".join(
+            (_next_header(bytes(payload[:header_end]), delivery_count, ttl_ms, was_acquired), payload[header_end:])
+        )
     scanner = SectionScanner(payload)
     bare_start = scanner.bare_start()
     header = scanner.value(Section.HEADER)
     parts: list[Any] = []
-    parts.append(_rebuilt(header, delivery_count, ttl_ms))
+    parts.append(_rebuilt(header, delivery_count, ttl_ms, was_acquired))
     if annotations:
         known = scanner.value(Section.MESSAGE_ANNOTATIONS) or {}
         if not isinstance(known, dict):
@@ -77,18 +81,18 @@ def _plain_header_end(payload: Buffer) -> int:
 
 
 @lru_cache(maxsize=1024)
-def _next_header(header: bytes, delivery_count: int, ttl_ms: int | None) -> bytes:
+def _next_header(header: bytes, delivery_count: int, ttl_ms: int | None, was_acquired: bool) -> bytes:
     """Return the header section after `header`, which may be empty. Raises DecodeError."""
-    return _rebuilt(SectionScanner(header).value(Section.HEADER), delivery_count, ttl_ms)
+    return _rebuilt(SectionScanner(header).value(Section.HEADER), delivery_count, ttl_ms, was_acquired)
 
 
-def _rebuilt(header: Header | None, delivery_count: int, ttl_ms: int | None) -> bytes:
+def _rebuilt(header: Header | None, delivery_count: int, ttl_ms: int | None, was_acquired: bool) -> bytes:
     """Return the header section of the next delivery; empty without a header before and without failed deliveries."""
     if header is None and not delivery_count:
         return b""
     kept = header or Header()
     # A link has acquired the message before: a first-acquirer of true would be false (messaging, 3.2.1).
-    is_first = False if kept.first_acquirer else kept.first_acquirer
+    is_first = False if kept.first_acquirer and was_acquired else kept.first_acquirer
     ttl = kept.ttl if ttl_ms == KEPT_TTL else ttl_ms
     count = None if kept.delivery_count is None and not delivery_count else delivery_count
     return replace(kept, first_acquirer=is_first, delivery_count=count, ttl=ttl).encode()

@@ -62,6 +62,9 @@ _JMS_SUFFIX: Final = re.compile(r"\|(?:[0-9]+|global[0-9]*|volatile[0-9]+|global
 _URL: Final = re.compile(r"(?:amqps?|sb)://[^/]*/")
 """The URL before the address, as clients of Azure write it; its host is not checked."""
 _TOPICS: Final = "/topics/"
+_PRIORITIES: Final = ("ambermq:priority", "priority", "rabbitmq:priority")
+"""The properties of an attach that give its priority; Artemis and RabbitMQ have the others."""
+PRIORITY_MAX: Final = 1_000_000
 _DEFAULTS: Final = EngineConfig()
 _Filters = list[tuple[Any, Any]]
 
@@ -131,6 +134,8 @@ class ConsumingTerms:
     """Whether it requests the durable subscription of its name, whatever its source is."""
     must_exist: bool = False
     """Whether it creates neither a queue nor a durable subscription."""
+    priority: int = 0
+    """Its priority among the consumers of its queue."""
 
     def source_of(self, ready: ConsumerReady) -> Source:
         """Return the actual source."""
@@ -247,7 +252,29 @@ def _terms(attach: Attach, address: str, source: Source, **fields: Any) -> Consu
     target = attach.target if isinstance(attach.target, Target) else Target()
     is_settled = attach.snd_settle_mode == SenderSettleMode.SETTLED
     must_exist = _must_exist(attach, fields.get("dynamic"))
-    return ConsumingTerms(address, source, target, source.default_outcome, is_settled, must_exist=must_exist, **fields)
+    priority = _priority(attach)
+    return ConsumingTerms(
+        address,
+        source,
+        target,
+        source.default_outcome,
+        is_settled,
+        must_exist=must_exist,
+        priority=priority,
+        **fields,
+    )
+
+
+def _priority(attach: Attach) -> int:
+    """Return the priority in the properties of an attach. Raises Refusal if it is no number in the bounds."""
+    properties = attach.properties if isinstance(attach.properties, dict) else {}
+    found = next((properties[name] for name in _PRIORITIES if name in properties), None)
+    if found is None:
+        return 0
+    if not isinstance(found, int) or isinstance(found, bool) or abs(found) > PRIORITY_MAX:
+        expected = f"a whole number from -{PRIORITY_MAX} to {PRIORITY_MAX}"
+        raise Refusal("amqp:invalid-field", f"the priority of a receiver is {expected}, found {found!r:.80}")
+    return int(found)
 
 
 def _must_exist(attach: Attach, dynamic: Dynamic | None) -> bool:

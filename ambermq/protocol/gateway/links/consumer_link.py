@@ -284,7 +284,14 @@ def redelivered(body: Buffer, entry: Entry | None, now_us: int = 0) -> Buffer:
         return body
     try:
         annotations = {decode(key)[0]: decode(value)[0] for key, value in entry.added}
-        return with_header(body, delivery_count=entry.count, annotations=annotations or None, ttl_ms=ttl_ms)
+        was_acquired = bool(entry.count or annotations or entry.origin)
+        return with_header(
+            body,
+            delivery_count=entry.count,
+            annotations=annotations or None,
+            ttl_ms=ttl_ms,
+            was_acquired=was_acquired,
+        )
     except DecodeError:
         # The header after its durable flag was never decoded: an invalid one is sent as it was received.
         return body
