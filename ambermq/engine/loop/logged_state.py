@@ -5,6 +5,7 @@ Rule 2. What an event changes beside the state follows at once: queues to dispat
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.release_parts import CHANGES_PER_RETURN
@@ -38,6 +39,8 @@ from ambermq.engine.routing.router import WIRING, Router
 from ambermq.log.write.log import Log
 
 __all__ = ["LoggedState"]
+
+_FEW_QUEUES: Final = 1000
 
 
 class LoggedState:
@@ -185,7 +188,7 @@ class LoggedState:
                     self._discarded.add(before)
                     self.is_late |= bool(self._discarded.tables)
                 self.router.apply_event(event, self.state)
-            if ends_each and index + 1 < len(events) and type(events[index + 1]) is Timed:
+            if ends_each and index + 1 < len(events) and _is_small_timed(events[index + 1]):
                 # It is about the messages of this event, so both are in one batch.
                 continue
             if ends_each or event is events[-1]:
@@ -196,6 +199,11 @@ class LoggedState:
                 # of a command are in one.
                 draft.end_part()
         return changes, None
+
+
+def _is_small_timed(event: Event) -> bool:
+    """Return whether an event gives messages their time to live, and is too small to matter for a batch."""
+    return type(event) is Timed and len(event.queues) <= _FEW_QUEUES
 
 
 def _timed_ranges(queue: Queue) -> Iterator[tuple[int, int, int]]:

@@ -37,6 +37,8 @@ __all__ = ["MOVE_DECISIONS"]
 
 _COUNT_MAX: Final = 1000
 """The messages that one command moves or removes at most."""
+_HELD_MAX: Final = 50_000
+"""The acquired messages among which a command looks for those that it names; a longer list counts as gone."""
 _VISITED_MAX: Final = 5000
 """The messages that one command looks at."""
 
@@ -155,8 +157,8 @@ def _named(queue: Queue, offsets: Sequence[int]) -> _Named:
             missing.append(offset)
     held = set[int]()
     if missing:
-        wanted = set(missing)
-        held = {entry_of(word) for some in queue.acquired.values() for word in some} & wanted
+        some = islice((word for words in queue.acquired.values() for word in words), _HELD_MAX)
+        held = set(map(entry_of, some)) & set(missing)
     return _Named(words, len(held), len(missing) - len(held))
 
 

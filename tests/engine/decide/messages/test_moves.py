@@ -197,6 +197,22 @@ def test_messages_are_found_by_their_marks_and_by_a_selector() -> None:
     assert found == {"reason": ["1", "2", "3"], "source": ["3"], "since": ["3"], "selector": ["1", "4"], "both": ["2"]}
 
 
+def test_any_offset_may_be_named() -> None:
+    """However large: nothing is there."""
+    rig = rig_with(b"a")
+    for offset in (1 << 47, (1 << 63) - 1):
+        assert ask(rig, FindMessages("key", "q", after=offset))["is_end"]
+        assert ask(rig, MoveMessages("key", "q", [offset], "other"))["gone"] == 1
+
+
+def test_many_requests_are_spread_over_ticks() -> None:
+    """Each looks at thousands of messages."""
+    rig = rig_with(*[b"m"] * 50)
+    for _ in range(20):
+        rig.loop.submit(FindMessages("key", "q"))
+    assert len(rig.step()) < 4
+
+
 def test_a_search_goes_on_while_messages_are_read() -> None:
     """The client asks again, and finds each message once."""
     rig = Rig(fields_of=lambda body, _added=(): Fields(bytes(body)), log_config=COLD)  # type: ignore[arg-type]
