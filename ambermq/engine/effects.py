@@ -99,6 +99,8 @@ class ProducerReady(Struct):
     """The address of its dynamic node."""
     created: str = ""
     """The queue that was created at its address, empty if it existed."""
+    message_bytes_max: int = 0
+    """The largest message that the queue at its address takes; 0: no limit of its own."""
 
 
 @final

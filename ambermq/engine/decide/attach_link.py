@@ -31,7 +31,7 @@ from ambermq.engine.events import (
 )
 from ambermq.engine.fold.apply import fold
 from ambermq.engine.model.lifetime import Dynamic
-from ambermq.engine.model.muxer import MuxerKind, Options
+from ambermq.engine.model.muxer import QUEUE_MUXER, MuxerKind, Options
 from ambermq.engine.model.publish_options import PublishOptions
 from ambermq.engine.model.queue_template import TEMPORARY
 from ambermq.engine.model.state import State
@@ -74,6 +74,9 @@ def _attach_producer(state: State, command: AttachProducer, context: DecisionCon
     )
     created = (target.destination or "") if target.events and command.dynamic is None else ""
     ready = ProducerReady(command.key, offset, address=target.address, created=created)
+    if target.muxer == state.muxer_names.get(QUEUE_MUXER) and target.destination:
+        queue = state.queue_named(target.destination)
+        ready.message_bytes_max = 0 if queue is None else queue.settings.message_bytes_max
     return [*target.events, attached], [ready]
 
 

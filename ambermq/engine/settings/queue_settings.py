@@ -32,6 +32,8 @@ class Settings(Struct, frozen=True, omit_defaults=True):
     """The maximum length in messages; 0: the limit `queue_messages_max` of the engine."""
     bytes_max: int = 0
     """The maximum bytes of the messages that wait; 0: none."""
+    message_bytes_max: int = 0
+    """The largest message that it takes; 0: the limit of the broker."""
     overflow: str = REJECT
     """What happens to a message that would take the queue above a maximum."""
     delivery_count_max: int = 0

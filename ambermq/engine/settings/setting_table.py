@@ -115,6 +115,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             off="no maximum",
         ),
         Setting(
+            name="message_bytes_max",
+            kind=SettingKind.BYTES,
+            text="the bytes of the largest message that it takes",
+            off="the limit `message_bytes_max` of the broker",
+        ),
+        Setting(
             name="overflow",
             kind=SettingKind.CHOICE,
             text="what happens to a message that would pass a maximum",

@@ -300,6 +300,8 @@ def _to_queues(
         left -= queue.aside.count
         if added is not NOTHING_ADDED:
             left -= added.counts.get(queue_id, 0)
+        if settings.message_bytes_max and (large := _first_large(command, settings.message_bytes_max)) < count:
+            return _without_large(state, command, context, queues, added, queue, large)
         if settings.bytes_max:
             left = min(left, bytes_room(queue, command, added))
         if left < count and not is_wide and settings.makes_room:
@@ -311,6 +313,33 @@ def _to_queues(
     if yielding:
         return _displacing(state, command, context, queues, added, yielding)
     return _stored(command, queues, context, size)
+
+
+def _first_large(command: Publish, bytes_max: int) -> int:
+    """Return the index of the first message of a run that is larger than a limit; their number without one."""
+    return next((index for index, body in enumerate(command.bodies) if len(body) > bytes_max), len(command.bodies))
+
+
+def _without_large(
+    state: State,
+    command: Publish,
+    context: DecisionContext,
+    queues: tuple[int, ...],
+    added: Added,
+    queue: Queue,
+    large: int,
+) -> Decision:
+    """Return the decision that publishes the messages before one that is too large for a queue, and rejects that."""
+    if large:
+        first, rest = command.split(large)
+        events, effects = _to_queues(state, first, queues, context, added)
+        left = _take_unfinished(effects)
+        return events, [*effects, Unfinished(command.part(large - left, len(command.bodies)) if left else rest)]
+    first, rest = command.split(1)
+    limit, found = queue.settings.message_bytes_max, len(first.bodies[0])
+    why = f"queue {queue.name!r} takes messages of at most {limit} bytes (message_bytes_max), this has {found}"
+    done = _rejected(first, "amqp:link:message-size-exceeded", why)
+    return [], [done, *([Unfinished(rest)] if rest.bodies else [])]
 
 
 def _stored(command: Publish, queues: tuple[int, ...], context: DecisionContext, size: int) -> Decision:

@@ -90,10 +90,13 @@ class ProducerLink:
         self._may_reject = self.terms.may_reject
         self.link.has_tags = not self._may_reject
         self.link.has_settled_tags = self.terms.is_anonymous
+        # A queue may take less than a connection, never more.
+        limit = self.link.session.connection.limits.message_bytes_max
         self.link.accept(
             self.terms.source,
             target,
             receiver_settle_mode=ReceiverSettleMode.FIRST,
+            max_message_size=min(ready.message_bytes_max or limit, limit),
             offered_capabilities=offered_by(self.terms),
             properties=properties_of(ready),
         )

@@ -195,6 +195,26 @@ def test_a_first_use_of_a_later_setting_is_an_event_of_its_own() -> None:
     assert world.queue("r").settings == Settings(bytes_max=3)
 
 
+def test_a_message_above_the_queue_s_limit_is_rejected() -> None:
+    """In a run, by itself and in a fan-out; the others are taken in their order."""
+    world = World()
+    world.do(DeclareMuxer("key", "both", MuxerKind.SIMPLE))
+    for name, limit in (("a", 5), ("b", 0)):
+        world.do(DeclareQueue("key", name, Settings(message_bytes_max=limit)))
+        world.do(AttachMember("key", "both", name))
+    sizes = [1, 6, 5, 9, 9, 2]
+    done = world.publish(world.producer("/muxers/both"), *sizes)
+    kinds = {
+        one.first_id + index: one.kind for one in done if isinstance(one, PublishDone) for index in range(one.count)
+    }
+    assert [kinds[index] is OutcomeKind.ACCEPTED for index in range(6)] == [size <= 5 for size in sizes]
+    refused = [one for one in done if isinstance(one, PublishDone) and one.kind is OutcomeKind.REJECTED]
+    assert {one.condition for one in refused} == {"amqp:link:message-size-exceeded"}
+    assert "'a' takes messages of at most 5 bytes (message_bytes_max), this has 6" in refused[0].description
+    for name in ("a", "b"):
+        assert [size_of(word) for word in world.queue(name).ready] == [1, 5, 2]
+
+
 def test_one_event_discards_a_limited_number() -> None:
     """A lowered maximum removes nothing by itself; the next message makes room in parts."""
     world = World(EngineConfig(dispatch_messages_max=10))
