@@ -1,8 +1,8 @@
 """The messages that their queues give up: those of the running command, and those that are set aside.
 
 Rule 1. A message is given up right after the command that caused it, so no dispatch offers it meanwhile.
-Rule 2. Messages that are set aside are tried again after a while, at most as many of a queue as one event names. Each
-        try goes on behind the last one, so messages whose target is full do not hold back the others.
+Rule 2. Messages that are set aside are tried again after a while, in a tick about as many as one event names. Each try
+        goes on behind the last one, so messages whose target is full do not hold back the others.
 """
 
 from collections import deque
@@ -22,13 +22,15 @@ __all__ = ["DeadLetters"]
 class DeadLetters:
     """The messages that the queues of one virtual host give up."""
 
-    __slots__ = ("_positions", "due", "next_us")
+    __slots__ = ("_positions", "_untried", "due", "next_us")
 
     def __init__(self) -> None:
         self.due: deque[GiveUp] = deque()
         """What is to be decided now."""
         self._positions: dict[int, int] = {}
         """By queue with set-aside messages: the last word that was tried, -1 for none."""
+        self._untried: deque[int] = deque()
+        """The queues of the present try that are left."""
         self.next_us = FOREVER_US
         """When set-aside messages are tried again."""
 
@@ -55,15 +57,21 @@ class DeadLetters:
         """Forget a queue without set-aside messages."""
         self._positions.pop(queue, None)
         if not self._positions:
+            self._untried.clear()
             self.next_us = FOREVER_US
 
-    def tried(self, next_us: int) -> list[int]:
-        """Set the time of the next try; return the queues of this one."""
-        self.next_us = next_us
-        return list(self._positions)
+    def next_untried(self, next_us: int) -> int | None:
+        """Return the next queue of the present try; None at its end, which sets the time of the next one."""
+        if not self._untried:
+            self._untried.extend(self._positions)
+        if not self._untried:
+            return None
+        if len(self._untried) == 1:
+            self.next_us = next_us
+        return self._untried.popleft()
 
-    def try_again(self, queue: Queue, count: int) -> None:
-        """Make the next set-aside messages of a queue due, at most `count` of them."""
+    def try_again(self, queue: Queue, count: int) -> int:
+        """Make the next set-aside messages of a queue due, at most `count` of them; return how many."""
         run = queue.aside.run_above(self._positions[queue.id]) or queue.aside.run_above(-1)
         words = unpack_words(run[: count * WORD_BYTES])
         self._positions[queue.id] = words[-1]
@@ -73,3 +81,4 @@ class DeadLetters:
             by_reason.setdefault(MoveReason.REJECTED if why is None else why.reason, []).append(word)
         for reason, some in by_reason.items():
             self.due.append(GiveUp(queue.id, pack_words(some), reason, is_again=True))
+        return len(words)

@@ -176,13 +176,16 @@ class DecidedState(LoggedState):
 
     def _try_again(self, now_us: int, event_us: int) -> list[Effect]:
         """Try the messages again that are set aside; return the effects."""
-        dead_letters = self._dead_letters
-        for queue_id in dead_letters.tried(now_us + 1000 * self.config.dead_letter_retry_ms):
-            queue = self.state.queues.get(queue_id)
-            if queue is None or not queue.aside:
+        dead_letters, left = self._dead_letters, self.config.dispatch_messages_max
+        next_us = now_us + 1000 * self.config.dead_letter_retry_ms
+        while left > 0 and now_us >= dead_letters.next_us:
+            queue_id = dead_letters.next_untried(next_us)
+            queue = None if queue_id is None else self.state.queues.get(queue_id)
+            if queue is not None and queue.aside:
+                left -= dead_letters.try_again(queue, left)
+            elif queue_id is not None:
                 dead_letters.forget(queue_id)
-            else:
-                dead_letters.try_again(queue, self.config.dispatch_messages_max)
+                left -= 1
         return self._give_up_due(event_us)
 
     def _fan_out(self, fanout: WideFanout, changes_left: int, commands: deque[Command | WideFanout]) -> bool:

@@ -84,9 +84,10 @@ class ExpiryTimers:
         end = self._round[0]
         bucket = self._buckets.get(end)
         if bucket:
-            last = bucket[-1]
-            if not _has_any(find(last.queue), last):
-                bucket.pop()
+            last = bucket.pop()
+            if _has_any(find(last.queue), last):
+                # The next look is at another one.
+                bucket.insert(0, last)
         if bucket:
             self._round.rotate(-1)
             return

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from typing import Any, Final
 
 import click
@@ -10,12 +9,9 @@ import click
 from ambermq.engine.address import queue_name
 from ambermq.engine.errors import Refused
 from ambermq.engine.history.timestamps import iso_time
-from ambermq.tools.client.broker_option import broker_options, broker_url
-from ambermq.tools.client.broker_url import BrokerUrl
-from ambermq.tools.client.link_client import LinkClient
-from ambermq.tools.client.near_queues import near_queues
+from ambermq.tools.client.broker_option import broker_options
 from ambermq.tools.client.queue_completion import complete_queue
-from ambermq.tools.dead_letters.message_moves import MessageMoves
+from ambermq.tools.dead_letters.message_moves import connected_moves
 from ambermq.tools.dead_letters.selection import dead_letter_options, selection_of
 from ambermq.tools.messages.message_text import plain
 from ambermq.tools.terminal.errors import ToolError
@@ -45,7 +41,7 @@ def list_targets(url: str | None, data: str | None, output: str) -> None:
 
     `undeliverable` counts the dead letters that wait on those queues, because the target is gone or full.
     """
-    with _connected(url, data) as client:
+    with connected_moves(url, data) as client:
         rows = _target_rows(list(client.queues()))
     print_rows(rows, _COLUMNS, output)
 
@@ -79,23 +75,13 @@ def _queue_at(address: str) -> str:
 @dead_letter_options
 @broker_options
 @list_output_option
-def show(
-    name: str,
-    source: str,
-    reason: str | None,
-    since: str | None,
-    selector: str,
-    limit: int | None,
-    url: str | None,
-    data: str | None,
-    output: str,
-) -> None:
+def show(name: str, url: str | None, data: str | None, output: str, **narrowing: Any) -> None:
     """Show the messages of the dead-letter queue NAME, the oldest first.
 
     The table says where each came from, and why. Exits 6 if there is no such queue.
     """
-    selection = selection_of(selector, limit, source, reason, since)
-    with _connected(url, data, name) as client:
+    selection = selection_of(**narrowing)
+    with connected_moves(url, data, name) as client:
         rows = list(_shown(client.find(name, selection, reads=True)))
     print_rows(rows, _SHOWN, output)
 
@@ -115,39 +101,29 @@ def _shown(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 @broker_options
 @output_option
 def redrive(
-    name: str,
-    to: str,
-    source: str,
-    reason: str | None,
-    since: str | None,
-    selector: str,
-    limit: int | None,
-    dry_run: bool,
-    url: str | None,
-    data: str | None,
-    output: str,
+    name: str, to: str, dry_run: bool, url: str | None, data: str | None, output: str, **narrowing: Any
 ) -> None:
     """Send dead letters of queue NAME back to where each came from.
 
     Each goes to the tail of that queue alone, with no failed delivery. Up to 1,000 messages go at a time, all or none.
     Messages that a consumer holds stay. Exits 1 if some could not go back.
     """
-    selection = selection_of(selector, limit, source, reason, since)
-    with _connected(url, data, name) as client:
+    selection = selection_of(**narrowing)
+    with connected_moves(url, data, name) as client:
         if dry_run:
-            _tell_first(name, "redrive", client.find(name, selection), output, to)
+            _tell_redrive(name, client.find(name, selection), output, to)
             return
         counts = client.carry_out_on(name, "REDRIVE", selection, to=to)
     _report(name, counts, output)
 
 
-def _tell_first(name: str, verb: str, rows: Iterable[dict[str, Any]], output: str, to: str) -> None:
-    """Print what a command would do."""
+def _tell_redrive(name: str, rows: Iterable[dict[str, Any]], output: str, to: str) -> None:
+    """Print what a redrive would do."""
     targets: Counter[str] = Counter(to or row.get("source") or "" for row in rows)
     count = sum(targets.values())
     where = ", ".join(f"{number:,} to {target or 'no queue'}" for target, number in sorted(targets.items()))
     values = {"dry_run": True, "name": name, "messages": count, "targets": dict(targets)}
-    print_done(f"would {verb} {count:,} messages from {name}{f': {where}' if where else ''}", values, output)
+    print_done(f"would redrive {count:,} messages from {name}{f': {where}' if where else ''}", values, output)
 
 
 def _report(name: str, counts: Counter[str], output: str) -> None:
@@ -157,7 +133,7 @@ def _report(name: str, counts: Counter[str], output: str) -> None:
     held = f"; {counts['acquired']:,} are held by consumers" if counts["acquired"] else ""
     print_done(f"redrove {moved:,} messages from {name}{held}", values, output)
     stay = [f"{counts['no_room']:,} have no room where they came from"] if counts["no_room"] else []
-    stay += [f"{counts['no_origin']:,} came from a queue that is gone"] if counts["no_origin"] else []
+    stay += [f"{counts['no_origin']:,} came from no queue that exists"] if counts["no_origin"] else []
     if stay:
         raise ToolError(
             f"some messages stay: {', '.join(stay)}", where=name, advice="make room, or name a queue with --to"
@@ -170,38 +146,20 @@ def _report(name: str, counts: Counter[str], output: str) -> None:
 @destructive_options
 @broker_options
 @output_option
-def purge(
-    name: str,
-    source: str,
-    reason: str | None,
-    since: str | None,
-    selector: str,
-    limit: int | None,
-    dry_run: bool,
-    url: str | None,
-    data: str | None,
-    output: str,
-) -> None:
+def purge(name: str, dry_run: bool, url: str | None, data: str | None, output: str, **narrowing: Any) -> None:
     """Remove messages of the dead-letter queue NAME; their history stays.
 
     Messages that a consumer holds stay.
     """
-    selection = selection_of(selector, limit, source, reason, since)
-    with _connected(url, data, name) as client:
+    selection = selection_of(**narrowing)
+    with connected_moves(url, data, name) as client:
         if dry_run:
             count = sum(1 for _ in client.find(name, selection))
             values = {"dry_run": True, "name": name, "messages": count}
             print_done(f"would remove {count:,} messages from {name}", values, output)
             return
     confirm(lambda: f"This removes dead letters from {name}")
-    with _connected(url, data, name) as client:
+    with connected_moves(url, data, name) as client:
         counts = client.carry_out_on(name, "REMOVE", selection)
     values = {"name": name, "removed": counts["removed"], "acquired": counts["acquired"], "gone": counts["gone"]}
     print_done(f"removed {counts['removed']:,} messages from {name}", values, output)
-
-
-@contextmanager
-def _connected(url: str | None, data: str | None, name: str = "") -> Iterator[MessageMoves]:
-    """Yield the requests about messages; an error about the queue NAME has the nearest names."""
-    with LinkClient.connect(BrokerUrl.parse(broker_url(url, data))) as client, near_queues(client, name):
-        yield MessageMoves(client)

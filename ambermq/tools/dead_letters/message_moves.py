@@ -6,16 +6,21 @@ Rule: a request names at most 1,000 messages. An interrupted job has done whole 
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from ambermq.protocol.amqp10.types.values import ULong
+from ambermq.tools.client.broker_option import broker_url
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import QueueManagement
+from ambermq.tools.client.near_queues import near_queues
 from ambermq.tools.dead_letters.selection import Selection
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.progress_counter import ProgressCounter
 
-__all__ = ["MessageMoves"]
+__all__ = ["MessageMoves", "connected_moves"]
 
 _QUEUE_TYPE: Final = "org.ambermq.queue"
 _NAMED_MAX: Final = 1000
@@ -48,28 +53,31 @@ class MessageMoves(QueueManagement):
             if page.get("is_reading"):
                 time.sleep(_READING_SECONDS)
 
-    def carry_out_on(
-        self, name: str, operation: str, selection: Selection, *, to: str = "", whole: int | None = None
-    ) -> Counter[str]:
-        """Move, copy, redrive or remove the selected messages; return the counts of the answers, and `to` by name.
+    def carry_out_on(self, name: str, operation: str, selection: Selection, *, to: str = "") -> Counter[str]:
+        """Move, copy, redrive or remove the selected messages; return the counts of the answers.
 
         Raises ToolError with the count so far if it is interrupted.
         """
         counts: Counter[str] = Counter()
         verb = _VERBS[operation]
         try:
-            with ProgressCounter(verb, whole) as progress:
+            with ProgressCounter(verb) as progress:
                 for offsets in _pages(self.find(name, selection)):
                     attributes: dict[str, Any] = {"offsets": offsets} | ({"to": to} if to else {})
                     answer = self.request(operation, _QUEUE_TYPE, {"name": name}, attributes)[1]
-                    for queue in answer.pop("to", ()):
-                        counts[f"to {queue}"] += 1
-                    counts.update({key: int(count) for key, count in answer.items()})
+                    counts.update({key: int(count) for key, count in answer.items() if key != "to"})
                     progress.show(counts["moved"] + counts["removed"])
         except KeyboardInterrupt as error:
             done = f"{counts['moved'] + counts['removed']:,} messages were {verb} before; the same command goes on"
             raise ToolError("interrupted", where=name, advice=done, code=ExitCode.INTERRUPTED) from error
         return counts
+
+
+@contextmanager
+def connected_moves(url: str | None, data: str | None, name: str = "") -> Iterator[MessageMoves]:
+    """Yield the requests about messages; an error about the queue NAME has the nearest names."""
+    with LinkClient.connect(BrokerUrl.parse(broker_url(url, data))) as client, near_queues(client, name):
+        yield MessageMoves(client)
 
 
 def _pages(rows: Iterator[dict[str, Any]]) -> Iterator[list[ULong]]:

@@ -1,13 +1,12 @@
 """`ambermq queue move` and `ambermq queue copy`."""
 
+from typing import Any
+
 import click
 
-from ambermq.tools.client.broker_option import broker_options, broker_url
-from ambermq.tools.client.broker_url import BrokerUrl
-from ambermq.tools.client.link_client import LinkClient
-from ambermq.tools.client.near_queues import near_queues
+from ambermq.tools.client.broker_option import broker_options
 from ambermq.tools.client.queue_completion import complete_queue
-from ambermq.tools.dead_letters.message_moves import MessageMoves
+from ambermq.tools.dead_letters.message_moves import connected_moves
 from ambermq.tools.dead_letters.selection import Selection, narrowing_options, selection_of
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.options import dry_run_option
@@ -23,22 +22,13 @@ __all__ = ["copy", "move"]
 @dry_run_option
 @broker_options
 @output_option
-def move(
-    name: str,
-    to: str,
-    selector: str,
-    limit: int | None,
-    dry_run: bool,
-    url: str | None,
-    data: str | None,
-    output: str,
-) -> None:
+def move(name: str, to: str, dry_run: bool, url: str | None, data: str | None, output: str, **narrowing: Any) -> None:
     """Move the waiting messages of queue NAME to the tail of the queue TO.
 
     Up to 1,000 messages at a time go at once, all or none. Messages that a consumer holds stay. Exits 1 if the queue TO
     has no room for all.
     """
-    _carry_out("MOVE", name, to, selection_of(selector, limit), url, data, output, dry_run=dry_run)
+    _carry_out("MOVE", name, to, selection_of(**narrowing), url, data, output, dry_run=dry_run)
 
 
 @click.command("copy", epilog="Example: ambermq queue copy orders audit --limit 100 --data ./data")
@@ -48,21 +38,12 @@ def move(
 @dry_run_option
 @broker_options
 @output_option
-def copy(
-    name: str,
-    to: str,
-    selector: str,
-    limit: int | None,
-    dry_run: bool,
-    url: str | None,
-    data: str | None,
-    output: str,
-) -> None:
+def copy(name: str, to: str, dry_run: bool, url: str | None, data: str | None, output: str, **narrowing: Any) -> None:
     """Copy the waiting messages of queue NAME to the tail of the queue TO.
 
     The messages stay on NAME; each copy is settled by itself. The messages are stored once.
     """
-    _carry_out("COPY", name, to, selection_of(selector, limit), url, data, output, dry_run=dry_run)
+    _carry_out("COPY", name, to, selection_of(**narrowing), url, data, output, dry_run=dry_run)
 
 
 def _carry_out(
@@ -77,8 +58,7 @@ def _carry_out(
     dry_run: bool,
 ) -> None:
     verb, done = operation.lower(), "moved" if operation == "MOVE" else "copied"
-    with LinkClient.connect(BrokerUrl.parse(broker_url(url, data))) as client, near_queues(client, name):
-        requests = MessageMoves(client)
+    with connected_moves(url, data, name) as requests:
         if dry_run:
             count = sum(1 for _ in requests.find(name, selection))
             values = {"dry_run": True, "name": name, "to": to, "messages": count}

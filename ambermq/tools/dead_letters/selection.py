@@ -54,7 +54,12 @@ def dead_letter_options(command: _Command) -> _Command:
 
 
 def selection_of(
-    selector: str, limit: int | None, source: str = "", reason: str | None = None, since: str | None = None
+    *,
+    selector: str = "",
+    limit: int | None = None,
+    source: str = "",
+    reason: str | None = None,
+    since: str | None = None,
 ) -> Selection:
     """Return the selection of a command's options. Raises ToolError for a bad time."""
     since_us = 0

@@ -42,7 +42,7 @@ def test_dead_letters_are_shown_with_why_and_go_back(on_broker: Run) -> None:
     left = on_broker("dlq", "redrive", "dead1")
     assert left.exit_code == ExitCode.FAILED
     assert left.stdout == "redrove 1 messages from dead1\n"
-    assert "1 came from a queue that is gone" in left.stderr
+    assert "1 came from no queue that exists" in left.stderr
     assert on_broker("dlq", "redrive", "dead1", "--to", "d2").exit_code == ExitCode.OK
     assert counts(on_broker, "d1", "dead1") == [3, 0]
 
@@ -124,5 +124,5 @@ def test_an_interrupted_job_says_how_far_it_came() -> None:
 
 def test_a_duration_is_a_time() -> None:
     """Relative to now."""
-    assert selection_of("", None, since="1h ago").since_us > 0
-    assert selection_of("", 5).attributes == {}
+    assert selection_of(since="1h ago").since_us > 0
+    assert selection_of(limit=5).attributes == {}

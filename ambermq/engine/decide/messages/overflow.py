@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from ambermq.engine.commands import Publish
 from ambermq.engine.config import EngineConfig
-from ambermq.engine.entries.entry_word import pack_words, size_code, size_of, unpack_words
+from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, size_code, size_of, total_size, unpack_words
 from ambermq.engine.errors import counted
 from ambermq.engine.model.queue import Queue
 from ambermq.log.buffer import Buffer
@@ -25,6 +25,7 @@ __all__ = [
     "capacity",
     "displaced",
     "fullness_text",
+    "makes_enough",
     "refused_count",
     "size_of_run",
 ]
@@ -102,6 +103,14 @@ def displaced(queue: Queue, count: int, size: int, config: EngineConfig) -> byte
         words.append(word)
         size -= size_of(word)
     return pack_words(words)
+
+
+def makes_enough(queue: Queue, words: bytes, count: int, size: int, config: EngineConfig) -> bool:
+    """Return whether `count` messages of `size` bytes fit without packed `words`: set-aside ones make no room."""
+    settings = queue.settings
+    left = (settings.messages_max or config.queue_messages_max) - queue.waiting + len(words) // WORD_BYTES
+    bytes_left = settings.bytes_max - queue.waiting_size + total_size(words)
+    return count <= left and (not settings.bytes_max or size <= bytes_left)
 
 
 def _words(words: PersistentQueue) -> Iterator[int]:

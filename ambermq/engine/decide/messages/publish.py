@@ -29,6 +29,7 @@ from ambermq.engine.decide.messages.overflow import (
     capacity,
     displaced,
     fullness_text,
+    makes_enough,
     refused_count,
     size_of_run,
 )
@@ -480,6 +481,9 @@ def _displacing(
         together.add(queue_id, count, size_of_run(first))
     for queue in yielding:
         words = displaced(queue, count, size_of_run(first), config)
+        is_whole = len(words) < WORD_BYTES * config.dispatch_messages_max
+        if is_whole and not makes_enough(queue, words, count, size_of_run(first), config):
+            return _unmoved(command, queue) if count == 1 else _first_alone(state, command, queues, context, added)
         if words and queue.settings.overflow == DEAD_LETTER:
             moves, left = fate_of(state, queue, words, MoveReason.LENGTH, after, together)
             if left:
@@ -488,7 +492,7 @@ def _displacing(
         elif words:
             events.append(Discarded(after.next_offset, context.now_us, queue.id, DiscardReason.LENGTH, words))
         after = replace(context, next_offset=context.next_offset + event_count(events))
-        if len(words) >= WORD_BYTES * config.dispatch_messages_max:
+        if not is_whole:
             # There may be more to remove.
             return events, [Unfinished(command)]
     stored, effects = _stored(first, queues, after, first.size + count * _head_bytes(queues))

@@ -296,3 +296,40 @@ def test_the_events_name_reasons(rig: Rig) -> None:
     ]
     assert DiscardReason.LOOP.text == "loop"
     declare(rig, "dead")
+
+
+def test_set_aside_messages_make_no_room(rig: Rig) -> None:
+    """A queue that drops its head refuses what the messages beside it leave no room for."""
+    declare(rig, "q", messages_max=2, overflow=DROP_HEAD, dead_letter="gone")
+    rig.do(DeleteQueue("key", "gone"))
+    rejected(rig, "q", b"a", b"b")
+    rig.do()
+    assert (rig.queue("q").aside.count, rig.queue("q").available) == (2, 0)
+    done = rig.do(rig.publish(rig.producer("q"), b"c", b"d"))
+    assert {one.kind for one in done if type(one) is PublishDone} == {OutcomeKind.REJECTED}
+    assert rig.queue("q").waiting == 2
+
+
+def test_a_tick_tries_a_limited_number_again() -> None:
+    """Whatever the number of queues: the others follow in the next ticks, and then all rest for a while."""
+    rig = Rig(config=EngineConfig(dispatch_messages_max=4))
+    for number in range(6):
+        declare(rig, f"q{number}", dead_letter="gone")
+        rig.do(DeleteQueue("key", "gone"))
+        rejected(rig, f"q{number}", b"a", b"b", b"c")
+        rig.loop.make_due()
+        rig.do()
+    declare(rig, "gone")
+    rig.now_us += 2_000_000
+    counts = []
+    while rig.loop.schedule.timer_us <= rig.now_us:
+        before = rig.queue("gone").depth
+        rig.step()
+        rig.completed()
+        counts.append(rig.queue("gone").depth - before)
+    assert sum(counts) in range(12, 19)
+    assert max(counts) <= 4
+    for _ in range(20):
+        rig.now_us += 2_000_000
+        rig.do()
+    assert (rig.queue("gone").depth, rig.loop.schedule.timer_us > 1 << 60) == (18, True)
