@@ -22,7 +22,13 @@ from ambermq.engine.commands import (
 from ambermq.engine.decide.attach_link import LINK_DECISIONS
 from ambermq.engine.decide.context import Decision, DecisionContext, signed
 from ambermq.engine.decide.delete_subscription import SUBSCRIPTION_DECISIONS
-from ambermq.engine.decide.end_nodes import END_DECISIONS, context_after, end_links, end_nodes, end_nodes_at_start
+from ambermq.engine.decide.end_nodes import (
+    END_DECISIONS,
+    context_after,
+    end_links,
+    end_nodes_at_start,
+    with_queue_end,
+)
 from ambermq.engine.decide.explain_route import EXPLAIN_DECISIONS
 from ambermq.engine.decide.messages.dead_letters import give_up
 from ambermq.engine.decide.messages.moves import MOVE_DECISIONS
@@ -48,9 +54,8 @@ from ambermq.engine.events import (
     Settled,
     Started,
 )
-from ambermq.engine.fold.apply import apply, fold
+from ambermq.engine.fold.apply import fold
 from ambermq.engine.model.lifetime import Lifetime
-from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import EMPTY_STATE, State
 from ambermq.snapshot.persistent_queue import EMPTY_QUEUE
 
@@ -98,18 +103,8 @@ def _settle(state: State, command: Settle, context: DecisionContext) -> Decision
     event = Settled(context.next_offset, context.now_us, queue.id, command.consumer, command.outcome, taken)
     is_last = queue.lifetime >= Lifetime.NO_MESSAGES and queue.depth * WORD_BYTES == len(taken)
     if is_last and not (queue.settings.dead_letter and command.outcome.kind is OutcomeKind.REJECTED):
-        return _with_queue_end(state, event, queue, context, effects)
+        return with_queue_end(state, [event], queue, context, effects)
     return [event], effects
-
-
-def _with_queue_end(
-    state: State, event: Event, queue: Queue, context: DecisionContext, effects: list[Effect]
-) -> Decision:
-    """Return an event that may remove a queue's last message, and the end of the queue if its lifetime says so."""
-    if not queue.lifetime:
-        return [event], effects
-    more, answers = end_nodes(apply(state, event), (queue.id,), context_after(context, [event]))
-    return [event, *more], [*effects, *answers]
 
 
 def _purge_queue(state: State, command: PurgeQueue, context: DecisionContext) -> Decision:
@@ -118,7 +113,7 @@ def _purge_queue(state: State, command: PurgeQueue, context: DecisionContext) ->
     if not count:
         return [], [Answered(command.key, {"messages": 0})]
     event = Purged(context.next_offset, context.now_us, queue.id, context.next_offset)
-    return _with_queue_end(state, event, queue, context, [Answered(command.key, {"messages": count})])
+    return with_queue_end(state, [event], queue, context, [Answered(command.key, {"messages": count})])
 
 
 def _reset_host(state: State, command: ResetHost, context: DecisionContext) -> Decision:
@@ -150,7 +145,7 @@ def _report_damage(state: State, command: ReportDamage, context: DecisionContext
     if queue is None:
         return [], []
     event = Damaged(context.next_offset, context.now_us, queue.id, pack_words([command.word]))
-    return _with_queue_end(state, event, queue, context, [])
+    return with_queue_end(state, [event], queue, context, [])
 
 
 def _inspect(state: State, command: Inspect, _context: DecisionContext) -> Decision:

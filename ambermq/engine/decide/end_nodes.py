@@ -19,8 +19,11 @@ from ambermq.engine.commands import EndLinks, EndNodes
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.teardown import Teardown
 from ambermq.engine.effects import ConsumerEnded, Effect, ProducersEnded, Unfinished
-from ambermq.engine.events import Event
+from ambermq.engine.entries.entry_word import WORD_BYTES
+from ambermq.engine.events import Event, Moved
+from ambermq.engine.fold.apply import fold
 from ambermq.engine.model.lifetime import Lifetime
+from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
 
 __all__ = ["END_DECISIONS", "context_after", "end_links", "end_nodes", "end_nodes_at_start"]
@@ -84,8 +87,23 @@ def end_links(links: EndLinks, context: DecisionContext) -> list[Effect]:
 
 
 def context_after(context: DecisionContext, events: list[Event]) -> DecisionContext:
-    """Return the context after events of one record each."""
-    return replace(context, next_offset=context.next_offset + len(events))
+    """Return the context after events that publish nothing."""
+    return replace(context, next_offset=context.next_offset + record_count(events))
+
+
+def record_count(events: list[Event]) -> int:
+    """Return how many records events are that publish nothing; a move has one for each message."""
+    return sum([len(event.words) // WORD_BYTES if type(event) is Moved else 1 for event in events])
+
+
+def with_queue_end(
+    state: State, events: list[Event], queue: Queue, context: DecisionContext, effects: list[Effect]
+) -> Decision:
+    """Return events that may remove a queue's last message, and the end of the queue if its lifetime says so."""
+    if not events or not queue.lifetime:
+        return events, effects
+    more, answers = end_nodes(fold(state, events), (queue.id,), context_after(context, events))
+    return [*events, *more], [*effects, *answers]
 
 
 def _end_nodes(state: State, command: EndNodes, context: DecisionContext) -> Decision:

@@ -19,7 +19,7 @@ from ambermq.engine.errors import Refused
 from ambermq.engine.model.muxer import MuxerKind
 from ambermq.engine.model.state import State
 from ambermq.engine.routing.router import Hop
-from ambermq.engine.selectors.fields import ABSENT, Fields
+from ambermq.engine.selectors.fields import Fields, text_of
 
 __all__ = ["EXPLAIN_DECISIONS", "Explained", "explain"]
 
@@ -73,20 +73,15 @@ def _start(state: State, address: str, fields: Fields, context: DecisionContext)
     if node.destination is not None:
         return muxer, node.destination, None
     # Without a link's address `to` is the address, so it cannot name the destination too.
-    to, subject = _text(fields, "properties.to") if address else None, _text(fields, "properties.subject")
+    to, subject = text_of(fields, "properties.to") if address else None, text_of(fields, "properties.subject")
     return muxer, message_destination(node.name, to, subject, name_bytes_max=context.config.name_bytes_max), None
 
 
 def _address_of(fields: Fields) -> str:
-    address = _text(fields, "properties.to")
+    address = text_of(fields, "properties.to")
     if not address:
         raise Refused("amqp:invalid-field", "a message to the anonymous terminus names no address in `to`")
     return address
-
-
-def _text(fields: Fields, name: str) -> str | None:
-    value = fields.get(name)
-    return value if value is not ABSENT and isinstance(value, str) else None
 
 
 def _explain_route(state: State, command: ExplainRoute, context: DecisionContext) -> Decision:

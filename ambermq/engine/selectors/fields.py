@@ -2,7 +2,7 @@
 
 from typing import Any, Final, Protocol
 
-__all__ = ["ABSENT", "SECTION_FIELDS", "Added", "Fields", "fault_of"]
+__all__ = ["ABSENT", "SECTION_FIELDS", "Added", "Fields", "fault_of", "text_of"]
 
 SECTION_FIELDS: Final = {
     "header": ("durable", "priority", "ttl", "first-acquirer", "delivery-count"),
@@ -63,3 +63,9 @@ def fault_of(name: str) -> str:
         return "it names a section without a field"
     known = SECTION_FIELDS.get(section, (field,))
     return "" if field in known else f"the section {section} has {', '.join(known)}"
+
+
+def text_of(fields: Fields, name: str) -> str | None:
+    """Return a field that is a text; None for another one, and without it."""
+    value = fields.get(name)
+    return value if value is not ABSENT and isinstance(value, str) else None

@@ -11,28 +11,24 @@ Rule 4. The moves of one decision reach a queue up to its maximum, also with wha
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from msgspec.structs import replace
-
 from ambermq.engine.address import NodeKind, parse_address
 from ambermq.engine.commands import GiveUp
 from ambermq.engine.decide.context import Decision, DecisionContext
-from ambermq.engine.decide.end_nodes import end_nodes
+from ambermq.engine.decide.end_nodes import context_after, record_count, with_queue_end
 from ambermq.engine.decide.messages.overflow import Added, displaced
 from ambermq.engine.decide.node_names import message_destination, muxer_id, topic_muxer
 from ambermq.engine.entries.discard_reason import DiscardReason, MoveReason
 from ambermq.engine.entries.entry import PLAIN
-from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, size_of, unpack_words
+from ambermq.engine.entries.entry_word import pack_words, size_of, unpack_words
 from ambermq.engine.errors import Refused
 from ambermq.engine.events import Discarded, Drawn, Event, Moved, SetAside
-from ambermq.engine.fold.apply import fold
-from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
-from ambermq.engine.selectors.fields import ABSENT, Fields
+from ambermq.engine.selectors.fields import Fields, text_of
 from ambermq.engine.settings.queue_settings import DROP_HEAD
 from ambermq.engine.time_budget import MatchUnfinished
 
-__all__ = ["Fate", "event_count", "fate_of", "give_up", "room_for"]
+__all__ = ["Fate", "fate_of", "give_up", "room_for"]
 
 _BY_THEMSELVES: Final = (MoveReason.LENGTH, MoveReason.EXPIRED)
 """The reasons for which messages move on without any consumer."""
@@ -58,18 +54,9 @@ def give_up(state: State, command: GiveUp, context: DecisionContext) -> Decision
     # A rejected message is set aside already. The event says so for its story.
     is_told = not command.is_again and command.reason is MoveReason.REJECTED
     if fresh := left if is_told else pack_words([word for word in unpack_words(left) if not queue.aside.holds(word)]):
-        offset = context.next_offset + event_count(events)
+        offset = context.next_offset + record_count(events)
         events.append(SetAside(offset, context.now_us, queue.id, command.reason, fresh))
-    if not events or queue.lifetime < Lifetime.NO_MESSAGES:
-        return events, []
-    after = replace(context, next_offset=context.next_offset + event_count(events))
-    more, effects = end_nodes(fold(state, events), (queue.id,), after)
-    return [*events, *more], effects
-
-
-def event_count(events: Sequence[Event]) -> int:
-    """Return how many records events are, moves among them."""
-    return sum([len(event.words) // WORD_BYTES if type(event) is Moved else 1 for event in events])
+    return with_queue_end(state, events, queue, context, [])
 
 
 def fate_of(
@@ -131,7 +118,7 @@ class _Fates:
 
     def _emit(self, event: Event) -> None:
         self._events.append(event)
-        self._context = replace(self._context, next_offset=self._context.next_offset + event_count([event]))
+        self._context = context_after(self._context, [event])
 
     def _loops(self, word: int, route: tuple[int, ...]) -> bool:
         """Return whether the dead letters of a message must end."""
@@ -206,7 +193,7 @@ class _Fates:
         """Return the queues of one message."""
         state, context = self._state, self._context
         if destination is None:
-            to, subject = _text(fields, "properties.to"), _text(fields, "properties.subject")
+            to, subject = text_of(fields, "properties.to"), text_of(fields, "properties.subject")
             name = state.muxers[muxer].name
             destination = message_destination(name, to, subject, name_bytes_max=context.config.name_bytes_max)
         drawn: dict[int, int] = {}
@@ -237,8 +224,3 @@ def room_for(queue: Queue, words: Sequence[int], added: Added, context: Decision
         if left < 0:
             return count
     return room
-
-
-def _text(fields: Fields, name: str) -> str | None:
-    value = fields.get(name)
-    return value if value is not ABSENT and isinstance(value, str) else None

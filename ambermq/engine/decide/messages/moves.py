@@ -11,12 +11,10 @@ from heapq import merge
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from msgspec.structs import replace
-
 from ambermq.engine.commands import FindMessages, MessageFilter, MoveMessages, RemoveMessages
 from ambermq.engine.decide.context import Decision, DecisionContext
-from ambermq.engine.decide.end_nodes import end_nodes
-from ambermq.engine.decide.messages.dead_letters import event_count, room_for
+from ambermq.engine.decide.end_nodes import record_count, with_queue_end
+from ambermq.engine.decide.messages.dead_letters import room_for
 from ambermq.engine.decide.messages.overflow import Added
 from ambermq.engine.decide.wiring import existing_queue
 from ambermq.engine.effects import Answered
@@ -25,8 +23,6 @@ from ambermq.engine.entries.entry import PLAIN, Entry
 from ambermq.engine.entries.entry_word import entry_of, pack_words, size_of, unpack_words
 from ambermq.engine.errors import Refused
 from ambermq.engine.events import Discarded, Event, Moved
-from ambermq.engine.fold.apply import fold
-from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
 from ambermq.engine.selectors.fields import ABSENT, Fields
@@ -181,7 +177,7 @@ def _move_messages(state: State, command: MoveMessages, context: DecisionContext
             command.authorize(target.name)
         count = room_for(target, group, added, context)
         if count:
-            offset = context.next_offset + event_count(events)
+            offset = context.next_offset + record_count(events)
             words = pack_words(group[:count])
             events.append(Moved(offset, context.now_us, source.id, (target_id,), command.reason, words))
             added.add(target_id, count, sum(map(size_of, group[:count])))
@@ -192,7 +188,7 @@ def _move_messages(state: State, command: MoveMessages, context: DecisionContext
     answered = Answered(command.key, {**answer, "no_origin": no_origin, "to": names})
     if command.reason is MoveReason.COPIED:
         return events, [answered]
-    return _with_end(state, events, source, context, answered)
+    return with_queue_end(state, events, source, context, [answered])
 
 
 def _targets(
@@ -226,18 +222,7 @@ def _remove_messages(state: State, command: RemoveMessages, context: DecisionCon
         return [], [answered]
     words = pack_words(sorted(named.words))
     event = Discarded(context.next_offset, context.now_us, queue.id, DiscardReason.PURGED, words)
-    return _with_end(state, [event], queue, context, answered)
-
-
-def _with_end(
-    state: State, events: list[Event], queue: Queue, context: DecisionContext, answered: Answered
-) -> Decision:
-    """Return events, and the end of the queue that they empty if its lifetime says so."""
-    if not events or queue.lifetime < Lifetime.NO_MESSAGES:
-        return events, [answered]
-    after = replace(context, next_offset=context.next_offset + event_count(events))
-    more, effects = end_nodes(fold(state, events), (queue.id,), after)
-    return [*events, *more], [answered, *effects]
+    return with_queue_end(state, [event], queue, context, [answered])
 
 
 MOVE_DECISIONS: Final[dict[type, Callable[[State, Any, DecisionContext], Decision]]] = {

@@ -21,7 +21,8 @@ from msgspec.structs import replace
 from ambermq.engine.address import NodeKind, parse_address
 from ambermq.engine.commands import Publish
 from ambermq.engine.decide.context import Decision, DecisionContext, signed
-from ambermq.engine.decide.messages.dead_letters import event_count, fate_of
+from ambermq.engine.decide.end_nodes import context_after
+from ambermq.engine.decide.messages.dead_letters import fate_of
 from ambermq.engine.decide.messages.overflow import (
     NOTHING_ADDED,
     Added,
@@ -44,7 +45,7 @@ from ambermq.engine.events import Chunked, Discarded, Drawn, Event, Published, T
 from ambermq.engine.model.publish_options import Unroutable
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import Producer, State
-from ambermq.engine.selectors.fields import ABSENT, Fields
+from ambermq.engine.selectors.fields import Fields, text_of
 from ambermq.engine.settings.queue_settings import DEAD_LETTER
 from ambermq.engine.time_budget import MatchUnfinished
 from ambermq.log.config import BATCH_OVERHEAD_BYTES
@@ -220,7 +221,7 @@ class _Each:
         return _Verdict(queues, route.is_lost or (not queues and self._is_for_topic(fields)))
 
     def _destination(self, fields: Fields, muxer: int) -> str:
-        to, subject = _text(fields, "properties.to"), _text(fields, "properties.subject")
+        to, subject = text_of(fields, "properties.to"), text_of(fields, "properties.subject")
         name, name_bytes_max = self._state.muxers[muxer].name, self._context.config.name_bytes_max
         return message_destination(name, to, subject, name_bytes_max=name_bytes_max)
 
@@ -239,7 +240,7 @@ class _Each:
 
         Its `to` is the address. If that names a muxer without a destination, the subject is the destination.
         """
-        address = _text(fields, "properties.to")
+        address = text_of(fields, "properties.to")
         if not address:
             raise Refused("amqp:invalid-field", "a message to the anonymous terminus names no address in `to`")
         config, state = self._context.config, self._state
@@ -257,13 +258,8 @@ class _Each:
         if node.kind is NodeKind.TOPIC:
             return topic_muxer(state, node.name), node.name, False
         muxer = muxer_id(state, node.name)
-        subject = _text(fields, "properties.subject") or ""
+        subject = text_of(fields, "properties.subject") or ""
         return muxer, subject if node.destination is None else node.destination, False
-
-
-def _text(fields: Fields, name: str) -> str | None:
-    value = fields.get(name)
-    return value if value is not ABSENT and isinstance(value, str) else None
 
 
 def _to_queues(
@@ -491,7 +487,7 @@ def _displacing(
             events += moves
         elif words:
             events.append(Discarded(after.next_offset, context.now_us, queue.id, DiscardReason.LENGTH, words))
-        after = replace(context, next_offset=context.next_offset + event_count(events))
+        after = context_after(context, events)
         if not is_whole:
             # There may be more to remove.
             return events, [Unfinished(command)]
