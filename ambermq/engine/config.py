@@ -22,6 +22,7 @@ _POSITIVE: Final = (
     "dead_letter_moves_max",
     "dead_letter_queues_max",
     "dead_letter_retry_ms",
+    "transaction_ms_max",
 )
 """These are at least 1: a tick with a limit of 0 makes no progress, and a timer of 0 ms never rests."""
 
@@ -65,6 +66,14 @@ class EngineConfig:
     """The maximum of queues that a dead letter reaches through a muxer; one for more is set aside."""
     dead_letter_retry_ms: int = 1000
     """The time after which messages that are set aside are tried again."""
+    transaction_messages_max: int = 10_000
+    """The maximum of messages of one transaction, once for each queue, and of deliveries that it settles."""
+    transaction_bytes_max: int = 64 << 20
+    """The maximum bytes of the messages of one transaction."""
+    transactions_bytes_max: int = 256 << 20
+    """The maximum bytes of the messages of all open transactions, which are in memory; further ones are rejected."""
+    transaction_ms_max: int = 60_000
+    """The age at which an open transaction is rolled back."""
     queues_max: int = 1_000_000
     """The maximum of queues in a virtual host."""
     consumers_max: int = 100_000

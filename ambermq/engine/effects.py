@@ -30,6 +30,7 @@ __all__ = [
     "Drained",
     "Effect",
     "OutcomeApplied",
+    "Posted",
     "ProducerReady",
     "ProducersEnded",
     "PublishDone",
@@ -58,6 +59,17 @@ class PublishDone(Struct):
     """Whether they were rejected because a queue has its maximum length."""
     is_misaddressed: bool = False
     """The address in `to` does not exist: a link to it would be refused."""
+    transaction: Any = None
+    """The Transaction that the messages belong to; None for none."""
+
+
+@final
+class Posted(Struct):
+    """A transaction takes a run of messages, whose PublishDone follows. The loop holds it; it never leaves."""
+
+    post: Any
+    """The Post."""
+    after: int = NOW
 
 
 @final
@@ -197,5 +209,6 @@ Effect = (
     | ConsumerEnded
     | ProducersEnded
     | Drained
+    | Posted
     | Unfinished
 )

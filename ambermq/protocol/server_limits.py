@@ -32,6 +32,8 @@ class ServerLimits:
     """Virtual hosts, including `default`. The same number of directories may be in preparation for others."""
     container_id_bytes_max: int = bounded(1024, least=1)
     """The container id of a connection, in UTF-8. A connection with a longer one is refused."""
+    connection_transactions_max: int = 16
+    """Open transactions of one connection. A further one is refused; 0: none."""
     link_name_bytes_max: int = bounded(1024, least=1)
     """The name of a link, and so of a subscription, in UTF-8. A link with a longer one is refused."""
     users_max: int = 10_000

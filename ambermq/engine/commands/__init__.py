@@ -9,7 +9,18 @@ Imported by: the packages of engine above it, protocol, tools.
 Names: Command, SignedCommand, Publish, Settle, AttachConsumer, DeclareQueue.
 """
 
-from ambermq.engine.commands import compaction, lifecycle, links, messages, moves, muxers, questions, queues, snapshots
+from ambermq.engine.commands import (
+    compaction,
+    lifecycle,
+    links,
+    messages,
+    moves,
+    muxers,
+    questions,
+    queues,
+    snapshots,
+    transactions,
+)
 from ambermq.engine.commands.command import Command
 from ambermq.engine.commands.compaction import *  # noqa: F403 - the modules' own lists say what is public
 from ambermq.engine.commands.lifecycle import *  # noqa: F403
@@ -21,6 +32,7 @@ from ambermq.engine.commands.questions import *  # noqa: F403
 from ambermq.engine.commands.queues import *  # noqa: F403
 from ambermq.engine.commands.signed_command import SignedCommand
 from ambermq.engine.commands.snapshots import *  # noqa: F403
+from ambermq.engine.commands.transactions import *  # noqa: F403
 
 __all__ = ["Command", "SignedCommand"]
 __all__ += compaction.__all__
@@ -32,3 +44,4 @@ __all__ += muxers.__all__
 __all__ += questions.__all__
 __all__ += queues.__all__
 __all__ += snapshots.__all__
+__all__ += transactions.__all__

@@ -9,6 +9,7 @@ from ambermq.engine.commands.muxers import AttachMember, DeclareMuxer, DeleteMux
 from ambermq.engine.commands.questions import ExplainRoute, Inspect
 from ambermq.engine.commands.queues import DeclareQueue, DeleteQueue, DeleteSubscription, PurgeQueue, UpdateQueue
 from ambermq.engine.commands.snapshots import SnapshotCommand
+from ambermq.engine.commands.transactions import BeginTransaction, Discharge, TidyQueues
 
 __all__ = ["Command"]
 
@@ -17,6 +18,9 @@ Command = (
     | Settle
     | GiveUp
     | ReportDamage
+    | BeginTransaction
+    | Discharge
+    | TidyQueues
     | AttachProducer
     | DetachProducer
     | AttachConsumer

@@ -33,6 +33,8 @@ class Publish(Struct):
     """The user, for a queue that a message creates; empty if none is known."""
     ttl_ms: int = 0
     """The time to live of each message in milliseconds; 0: none."""
+    transaction: Any = None
+    """The Transaction that they belong to; None for none."""
 
     def join(self, other: "Publish", *, bytes_max: int) -> bool:
         """Append the next run if it is alike and both fit into `bytes_max`; return whether it did."""
@@ -42,6 +44,7 @@ class Publish(Struct):
             or other.durable is not self.durable
             or other.settled is not self.settled
             or other.ttl_ms != self.ttl_ms
+            or other.transaction is not self.transaction
             or other.size + self.size > bytes_max
         ):
             return False
@@ -69,6 +72,7 @@ class Publish(Struct):
             self.may_create,
             self.by,
             self.ttl_ms,
+            self.transaction,
         )
 
 

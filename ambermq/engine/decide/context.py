@@ -11,6 +11,7 @@ from ambermq.engine.errors import Refused
 from ambermq.engine.events import Event
 from ambermq.engine.routing.router import Router
 from ambermq.engine.selectors.fields import Fields
+from ambermq.engine.transactions.reservations import Reservations
 
 __all__ = ["Decision", "DecisionContext", "Peek", "peek_nothing", "signed", "too_many"]
 
@@ -43,6 +44,8 @@ class DecisionContext(Struct, frozen=True):
     """A queue of the message without room, found by its fan-out in parts; 0 for none."""
     peek: Peek = peek_nothing
     """The reader of the fields of waiting messages."""
+    reserved: Reservations | None = None
+    """The room that open transactions keep; None if there is none."""
 
 
 Decision = tuple[list[Event], list[Effect]]

@@ -33,6 +33,7 @@ from ambermq.engine.decide.explain_route import EXPLAIN_DECISIONS
 from ambermq.engine.decide.messages.dead_letters import give_up
 from ambermq.engine.decide.messages.moves import MOVE_DECISIONS
 from ambermq.engine.decide.messages.publish import publish
+from ambermq.engine.decide.messages.transactions import TRANSACTION_DECISIONS
 from ambermq.engine.decide.update import UPDATE_DECISIONS
 from ambermq.engine.decide.wiring import WIRING_DECISIONS, existing_queue, predeclared
 from ambermq.engine.effects import (
@@ -185,6 +186,7 @@ _DECISIONS: Final[dict[type, _Decide]] = {
     **SUBSCRIPTION_DECISIONS,
     **UPDATE_DECISIONS,
     **MOVE_DECISIONS,
+    **TRANSACTION_DECISIONS,
 }
 
 DECIDE: Final[dict[type, _Decide]] = {

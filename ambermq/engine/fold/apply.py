@@ -16,6 +16,7 @@ from ambermq.engine.events import (
     Attached,
     Chunked,
     ClockStepped,
+    Committed,
     Compacted,
     ConsumerAttached,
     ConsumerDetached,
@@ -350,7 +351,7 @@ def _reset(state: State, event: Reset) -> State:
     return EMPTY_STATE.with_fields(time_us=event.time_us, **kept)
 
 
-def _nothing(state: State, event: Chunked | Lost | Compacted) -> State:
+def _nothing(state: State, event: Chunked | Lost | Compacted | Committed) -> State:
     return state.with_fields(time_us=event.time_us)
 
 
@@ -394,6 +395,7 @@ APPLY: Final[Mapping[type, Callable[[State, Any], State]]] = {
     Lost: _nothing,
     Reset: _reset,
     Compacted: _nothing,
+    Committed: _nothing,
     ClockStepped: _clock_stepped,
     Drawn: _drawn,
     Subscribed: _subscribed,

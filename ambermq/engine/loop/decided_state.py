@@ -6,17 +6,39 @@ Rule 2. What queues give up is decided right after the command that caused it.
 
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
-from ambermq.engine.commands import AttachConsumer, Command, DetachConsumer, GiveUp, Publish, Settle
+from ambermq.engine.commands import (
+    AttachConsumer,
+    BeginTransaction,
+    Command,
+    DetachConsumer,
+    Discharge,
+    GiveUp,
+    Publish,
+    Settle,
+    Transaction,
+)
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.decide import DECIDE, refused
+from ambermq.engine.decide.messages.transactions import rolled_back
 from ambermq.engine.dispatch.demand import Want
 from ambermq.engine.dispatch.message_peek import MessagePeek
 from ambermq.engine.dispatch.selector_scan import SelectorScan
-from ambermq.engine.effects import CommandFailed, ConsumerEnded, ConsumerReady, Effect, ProducersEnded, Unfinished
+from ambermq.engine.effects import (
+    CommandFailed,
+    ConsumerEnded,
+    ConsumerReady,
+    Effect,
+    Posted,
+    ProducersEnded,
+    PublishDone,
+    Unfinished,
+)
 from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
+from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.errors import Refused
 from ambermq.engine.fold.wide_fanout import WideFanout
 from ambermq.engine.loop.command_queue import CommandQueue
@@ -27,9 +49,12 @@ from ambermq.engine.loop.tick_work import HIDDEN_WORK, hidden_work
 from ambermq.engine.model.state import State
 from ambermq.engine.routing.router import FieldsOf, Router
 from ambermq.engine.time_budget import MatchUnfinished, TimeBudget
+from ambermq.engine.transactions.open_transactions import OpenTransactions
 from ambermq.log.write.log import Log
 
 __all__ = ["DecidedState"]
+
+_TOO_MUCH: Final = "amqp:resource-limit-exceeded"
 
 
 class DecidedState(LoggedState):
@@ -48,6 +73,8 @@ class DecidedState(LoggedState):
             selectors_max=config.selectors_per_message_max,
         )
         super().__init__(log, state, config, router)
+        self.transactions = OpenTransactions(config, batch_bytes_max=log.config.batch_bytes_max)
+        """The open transactions."""
         self.room_keeper = ""
         """The requested snapshot that keeps history on a full disk, for refusals; the owner of the loop sets it."""
         self.change_count = 0
@@ -86,6 +113,9 @@ class DecidedState(LoggedState):
                 # A dispatch comes before the next part.
                 changes_left = 0
                 command, events, answers = command.command, command.events, command.answers
+            elif type(command) is BeginTransaction:
+                self.transactions.begin(command.transaction, now_us - self.state.stepped_us)
+                continue
             else:
                 if type(command) is DetachConsumer:
                     changes_left -= self._returned_count(command.consumer)
@@ -102,6 +132,7 @@ class DecidedState(LoggedState):
                     self.room_keeper,
                     full_queue,
                     self._peek,
+                    self.transactions.kept,
                 )
                 try:
                     events, answers = DECIDE[type(command)](self.state, command, moment)
@@ -111,8 +142,15 @@ class DecidedState(LoggedState):
                     break
                 except Exception as error:  # noqa: BLE001 - a bug ends one connection and nothing else
                     events, answers = _failure(command, error)
-            is_publish = type(command) is Publish
-            changes, wide = self._log_and_apply(events, ends_each=is_publish)
+            is_publish = is_whole = False
+            if type(command) is Publish:
+                is_publish = True
+                if command.transaction is not None:
+                    answers = self._hold(command.transaction, answers)
+            elif type(command) is Discharge:
+                is_whole = True
+                self.transactions.end(command.transaction)
+            changes, wide = self._log_and_apply(events, ends_each=is_publish, is_whole=is_whole)
             changes_left -= changes
             if type(command) in HIDDEN_WORK:
                 changes_left -= hidden_work(command)
@@ -128,6 +166,31 @@ class DecidedState(LoggedState):
         if commands:
             self._command_queue.give_back(commands)
         return effects
+
+    def _hold(self, transaction: Transaction, answers: list[Effect]) -> list[Effect]:
+        """Add the messages of a decision to their transaction, and return its answers."""
+        left: list[Effect] = []
+        refusal = ""
+        for answer in answers:
+            if type(answer) is Posted:
+                refusal = self.transactions.add(transaction, answer.post)
+                continue
+            if type(answer) is PublishDone:
+                answer.transaction = transaction
+                if refusal:
+                    answer.kind, answer.condition = OutcomeKind.REJECTED, transaction.end or _TOO_MUCH
+                    answer.description, refusal = refusal, ""
+                if answer.settled and answer.kind is OutcomeKind.REJECTED:
+                    transaction.doom(answer.description)
+            left.append(answer)
+        return left
+
+    def _end_late(self, now_us: int, event_us: int) -> None:
+        """Roll back the transactions that are too old."""
+        while (transaction := self.transactions.take_late(now_us)) is not None:
+            moment = DecisionContext(event_us, self.log.draft.next_offset, 0, self.config, self.router)
+            self._log_and_apply(rolled_back(self.state, transaction, moment), is_whole=True)
+            self.transactions.end(transaction)
 
     def _give_up(self, now_us: int, commands: deque[Command | WideFanout]) -> list[Effect]:
         """Decide what becomes of the messages that their queues give up, before they are offered again."""

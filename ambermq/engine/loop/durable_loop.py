@@ -186,6 +186,7 @@ class DurableLoop(DecidedState):
                 if now_us >= self._dead_letters.next_us:
                     effects += self._try_again(now_us, event_us)
                 effects += self._give_up_expired(event_us)
+                self._end_late(event_us - self.state.stepped_us, event_us)
             if self.demand.dirty and not (command_queue.rest and self._is_fanning_out):
                 self.matching.end_ns = None
                 dispatched = dispatch(
@@ -214,7 +215,8 @@ class DurableLoop(DecidedState):
             if is_sync_due or (now_us >= schedule.mark_by_us and log.write_mark(now_us)):
                 log.request_sync()
             schedule.is_continued = schedule.has_urgent or bool(self.demand.dirty)
-            schedule.timer_us = self._next_timer_us() if self._has_timers else self._dead_letters.next_us
+            has_timers = self._has_timers or self.transactions.count
+            schedule.timer_us = self._next_timer_us() if has_timers else self._dead_letters.next_us
             schedule.logged(now_us, log)
             return self._release.release(ready) if ready else ready
         except Exception as error:
@@ -275,7 +277,7 @@ class DurableLoop(DecidedState):
 
     def _next_timer_us(self) -> int:
         """Return when the loop itself has something to do, by the driver's clock."""
-        expiry_us = self._timers.next_us
+        expiry_us = min(self._timers.next_us, self.transactions.next_us)
         if expiry_us < FOREVER_US:
             expiry_us += self.state.stepped_us - self.correction_us
         return min(self._dead_letters.next_us, expiry_us)

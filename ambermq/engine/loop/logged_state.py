@@ -15,6 +15,7 @@ from ambermq.engine.entries.entry import PLAIN
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, unpack_words
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.events import (
+    Chunked,
     ConsumerDetached,
     Discarded,
     Event,
@@ -121,18 +122,19 @@ class LoggedState:
             self._dead_letters.add(event.queue, event.words, MoveReason.REJECTED)
 
     def _log_and_apply(
-        self, events: list[Event], *, ends_each: bool = False, after: State | None = None
+        self, events: list[Event], *, ends_each: bool = False, is_whole: bool = False, after: State | None = None
     ) -> tuple[int, tuple[Published, list[Event]] | None]:
         """Log and apply the events of a command, up to one for more queues than a tick takes.
 
         Return the number of changes, and that event with the events after it. With `ends_each` each event ends a
-        command. `after` is the state after the only event, if it is known; then the event is not too wide.
+        command. With `is_whole` all events but pieces of messages go into one batch. `after` is the state after the
+        only event, if it is known; then the event is not too wide.
         """
         draft, changes_max, changes = self.log.draft, self.config.tick_changes_max, 0
         for index, event in enumerate(events):
             if type(event) is not Published:
                 changes += 1
-            elif after is None and len(event.queues) > changes_max:
+            elif after is None and not is_whole and len(event.queues) > changes_max:
                 return changes, (event, events[index + 1 :])
             else:
                 changes += len(event.queues)
@@ -194,6 +196,9 @@ class LoggedState:
             if ends_each or event is events[-1]:
                 # Each message ends a command, since a large one may exceed a batch.
                 draft.end_command()
+            elif is_whole:
+                if type(event) is Chunked:
+                    draft.end_command()
             elif type(event) is not Moved:
                 # The events of a command may exceed a batch, as the deletion of a muxer with its attachments. All moves
                 # of a command are in one.

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ambermq.protocol.amqp10.endpoints import LinkEndpoint, ReceiverEndpoint, SessionEndpoint
-from ambermq.protocol.amqp10.performatives.classes import DeliveryState, Error, Open
+from ambermq.protocol.amqp10.performatives.classes import DeliveryState, Error, Open, TransactionalState
 
 __all__ = [
     "Authenticating",
@@ -84,6 +84,9 @@ class TransferRun(Struct):
 
     tag: bytes | None = None
     """The delivery-tag of a message that is reported alone; None if the run was recognised."""
+
+    state: TransactionalState | None = None
+    """The transaction of a message that is reported alone; None for none."""
 
 
 class Disposed(Struct):

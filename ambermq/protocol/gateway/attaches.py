@@ -37,6 +37,7 @@ from ambermq.protocol.gateway.nodes import cbs_node as claims
 from ambermq.protocol.gateway.nodes import management_node as management
 from ambermq.protocol.gateway.nodes.connection_tokens import ConnectionTokens, no_token
 from ambermq.protocol.gateway.sources.source import SourcePeer
+from ambermq.protocol.gateway.transactions.connection_transactions import ConnectionTransactions
 
 __all__ = ["AttachPeer", "Attaches"]
 
@@ -60,17 +61,21 @@ class AttachPeer(ConnectionPeer, SourcePeer, Protocol):
 class Attaches:
     """The attaches of one connection."""
 
-    __slots__ = ("_detached_nodes", "_is_transaction_refused", "_links", "_nodes", "_peer")
+    __slots__ = ("_detached_nodes", "_links", "_nodes", "_peer", "_transactions")
 
     def __init__(
-        self, peer: AttachPeer, links: ConnectionLinks, nodes: BrokerNodes, detached_nodes: DetachedNodes
+        self,
+        peer: AttachPeer,
+        links: ConnectionLinks,
+        nodes: BrokerNodes,
+        detached_nodes: DetachedNodes,
+        transactions: ConnectionTransactions,
     ) -> None:
         self._peer = peer
         self._links = links
         self._nodes = nodes
         self._detached_nodes = detached_nodes
-        self._is_transaction_refused = False
-        """Whether the log has a warning that this client asked for a transaction."""
+        self._transactions = transactions
 
     def attach(self, link: LinkEndpoint) -> None:
         """Process the attach of a link."""
@@ -94,7 +99,10 @@ class Attaches:
 
     def _attach_producer(self, link: Receiver) -> None:
         if isinstance(_attach_of(link).target, Coordinator):
-            self._report_transaction()
+            if self._peer.identity.scope is not None:
+                raise Refusal(AmqpCondition.UNAUTHORIZED_ACCESS, "this connection takes no transactions")
+            self._transactions.attach(link)
+            return
         terms = producing_terms(_attach_of(link))
         self._check_address(terms.address)
         if self._nodes.attach_requests(link, terms.address):
@@ -119,18 +127,6 @@ class Attaches:
                 by=owner_of(self._peer),
                 must_exist=terms.must_exist,
             )
-        )
-
-    def _report_transaction(self) -> None:
-        """Report once that the client asks for transactions: it may try again for ever without a word to its user."""
-        if self._is_transaction_refused:
-            return
-        self._is_transaction_refused = True
-        remote = self._peer.connection.remote_open
-        product = "" if remote is None else (remote.properties or {}).get("product", "")
-        values = {"container": self._peer.container, "user": self._peer.identity.username or "", "product": product}
-        self._links.gateway.refused_transactions.append(
-            (self._peer, {name: str(value)[:80] for name, value in values.items()})
         )
 
     def _attach_consumer(self, link: Sender) -> None:

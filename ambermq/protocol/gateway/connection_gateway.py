@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import assert_never, final
 
-from ambermq.engine.commands import DetachProducer
+from ambermq.engine.commands import DetachProducer, Transaction
 from ambermq.engine.effects import Answered, ConsumerReady, ProducerReady, RefusedCommand
+from ambermq.engine.entries.outcome import Outcome
 from ambermq.engine.model.state import State
 from ambermq.protocol.amqp10.connection.connection import Connection
 from ambermq.protocol.amqp10.endpoints import LinkEndpoint, SessionEndpoint
@@ -29,7 +30,7 @@ from ambermq.protocol.amqp10.events import (
 )
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import Error
-from ambermq.protocol.amqp10.spec import LinkCondition
+from ambermq.protocol.amqp10.spec import AmqpCondition, LinkCondition
 from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.auth.access import Action
 from ambermq.protocol.auth.exchange import Authenticator, Failure
@@ -55,6 +56,7 @@ from ambermq.protocol.gateway.nodes.node_peer import PutToken
 from ambermq.protocol.gateway.opening import OFFERED, check_idle_timeout, check_rules, check_vhost, open_properties
 from ambermq.protocol.gateway.sources.queue_browser import QueueBrowser
 from ambermq.protocol.gateway.sources.source import Source
+from ambermq.protocol.gateway.transactions.connection_transactions import ConnectionTransactions, DischargeRequest
 from ambermq.protocol.management.peers.ports import LinkRow, TransportPort
 
 __all__ = ["ConnectionGateway"]
@@ -74,6 +76,7 @@ class ConnectionGateway:
             "_login",
             "_nodes",
             "_publisher",
+            "_transactions",
         ),
         *("closed_by", "connection", "container", "gateway", "identity", "is_paused"),
         *("end_error", "login_failure", "mechanism", "peer_info", "refusal", "tokens", "transport"),
@@ -119,7 +122,8 @@ class ConnectionGateway:
         self._detached_nodes = DetachedNodes(self)
         self._links = ConnectionLinks(gateway, self._detached_nodes)
         self._nodes = BrokerNodes(self)
-        self._attaches = Attaches(self, self._links, self._nodes, self._detached_nodes)
+        self._transactions = ConnectionTransactions(self)
+        self._attaches = Attaches(self, self._links, self._nodes, self._detached_nodes, self._transactions)
         self._publisher: InternalPublisher | None = None
         gateway.peers[self] = None
 
@@ -191,7 +195,7 @@ class ConnectionGateway:
 
     def surveyed_bytes(self) -> int:
         """Return the memory of what waits for the peer: deliveries in backlogs, answers, requests."""
-        return self._links.backlog_bytes() + self._nodes.surveyed_bytes()
+        return self._links.backlog_bytes() + self._nodes.surveyed_bytes() + self._transactions.surveyed_bytes()
 
     def relieve(self, session: SessionEndpoint) -> None:
         """Serve the links that waited for room in a session, if it is no longer full."""
@@ -235,6 +239,7 @@ class ConnectionGateway:
         self._links.lost()
         self._detached_nodes.end()
         self._nodes.forget()
+        self._transactions.end()
         if self._publisher is not None:
             self._publisher.close()
             self._publisher = None
@@ -259,6 +264,7 @@ class ConnectionGateway:
         self.connection.release()
         self._detached_nodes.release()
         self._nodes.release()
+        self._transactions.release()
         self._login.release()
         self._attaches.release()
 
@@ -369,6 +375,9 @@ class ConnectionGateway:
             assert isinstance(effect, Answered)
             self.gateway.sources.answer(key, effect.value)
             return
+        if isinstance(key, DischargeRequest):
+            self._transactions.answered(effect)
+            return
         if isinstance(key, InternalPublisher):
             # There are too many producers: the message is dropped, and the next one tries again.
             self._publisher = None
@@ -424,7 +433,7 @@ class ConnectionGateway:
     def _transferred(self, event: TransferRun) -> None:
         producer_link = self._links.producers.get(event.link)
         if producer_link is None:
-            self._nodes.receive_requests(event)
+            self._requested(event)
             return
         try:
             producer_link.publish(event)
@@ -433,6 +442,22 @@ class ConnectionGateway:
             event.link.detach(
                 closed=True, error=Error(condition=Symbol(error.condition), description=error.description)
             )
+
+    def _requested(self, event: TransferRun) -> None:
+        """Process messages for a node of the broker."""
+        if event.state is not None:
+            why = "a request in a transaction: requests have their effect at once"
+            event.link.fail(AmqpCondition.NOT_IMPLEMENTED, why)
+        elif not self._transactions.receive(event):
+            self._nodes.receive_requests(event)
+
+    def transaction(self, transaction_id: bytes) -> Transaction | None:
+        """See ProducerPeer."""
+        return self._transactions.find(transaction_id)
+
+    def retire(self, consumer_link: ConsumerLink, event: Disposed, outcome: Outcome) -> bool:
+        """See ConsumerPeer."""
+        return self._transactions.retire(consumer_link, event, outcome)
 
     def _disposed(self, event: Disposed) -> None:
         consumer_link = self._links.consumers.get(event.link)
@@ -479,3 +504,4 @@ class ConnectionGateway:
         """Detach a link from the engine, as `ConnectionLinks.forget` does, or from the nodes of the broker."""
         self._links.forget(link, is_closed=is_closed, may_return=may_return)
         self._nodes.detached(link)
+        self._transactions.detached(link)

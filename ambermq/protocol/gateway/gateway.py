@@ -150,8 +150,6 @@ class Gateway:
         """The links of all connections; a new attach of a name steals the link."""
         self.mistakes: list[tuple[LinkPeer | None, Exception]] = []
         """Exceptions of our own code with the connection that each ended, for the server to log."""
-        self.refused_transactions: list[tuple[ConnectionPeer, dict[str, str]]] = []
-        """The connections that asked for a transaction, each with names of its client, for the server to log."""
 
     def all_peers(self) -> Collection[PeerPort]:
         """Return the connections of the server; without a server those of this virtual host."""

@@ -109,6 +109,10 @@ VHOST_METRICS: Final = (
     _gauge("snapshots", "Snapshots."),
     _gauge("sync_stalled_ms", "Duration of a sync after which the broker is not ready."),
     _gauge("sync_wait_us", "Duration of the sync that is timed now; 0: none."),
+    _counter("transactions_committed", "Transactions of clients that were committed."),
+    _gauge("transactions_open", "Open transactions."),
+    _gauge("transactions_open_bytes", "Bytes of the messages of open transactions, which are in memory."),
+    _counter("transactions_rolled_back", "Transactions that were rolled back, by clients or by the broker."),
     _gauge("unsynced_bytes", "Bytes of the log that are written and not durable."),
 )
 """With the label `vhost`."""

@@ -73,6 +73,10 @@ BROKER_ATTRIBUTES: Final = (
     "sync_stalled_ms",
     "sync_wait_us",
     "telemetry_spans_dropped",
+    "transactions_committed",
+    "transactions_open",
+    "transactions_open_bytes",
+    "transactions_rolled_back",
     "unsynced_bytes",
 )
 """The names of the figures; docs/management.md says what each is."""

@@ -181,6 +181,8 @@ class VhostRunner:
             "sync_p99_us": lambda: self.sync_latency.quantile_us(0.99),
             "sync_stalled_ms": lambda: self._server.server_limits.sync_stalled_ms,
             "sync_wait_us": self._sync_wait_us,
+            "transactions_open": lambda: engine.transactions.count,
+            "transactions_open_bytes": lambda: engine.transactions.size,
         }
 
     def readiness(self) -> Readiness:
@@ -435,7 +437,7 @@ class VhostRunner:
         if gateway.access_checks.peers:
             gateway.access_checks.advance()
             self.tick_soon()
-        if gateway.mistakes or gateway.refused_transactions:
+        if gateway.mistakes:
             self._log_mistakes()
         while touched:
             socket = sockets.get(touched.popitem()[0])
@@ -467,11 +469,6 @@ class VhostRunner:
             values = {"vhost": self.name, "error": repr(mistake), "exc_info": mistake}
             self._server.peer_log.error("command failed", self._address_of(peer), **values)
         self.gateway.mistakes.clear()
-        why = "the client asked for a transaction: transactions are not supported; use sessions without transactions"
-        for refused, client in self.gateway.refused_transactions:
-            values = {"vhost": self.name, **client, "reason": why}
-            self._server.peer_log.warning("transaction refused", self._address_of(refused), **values)
-        self.gateway.refused_transactions.clear()
 
     def _address_of(self, peer: LinkPeer | None) -> str:
         """Return the address of a connection; empty if its socket is gone."""

@@ -16,6 +16,7 @@ from ambermq.engine.events import (
     Attached,
     Chunked,
     ClockStepped,
+    Committed,
     Compacted,
     ConsumerAttached,
     ConsumerDetached,
@@ -216,6 +217,11 @@ _PLAIN: Final = (
         "1 message of 'orders', 'queue 3' with a time to live of 1 ms: 11",
         golden="0000000000000000180000000000000000000000000000000b0000000000000000000000000000000100000000001e04"
         "010000000000000002000000000000000300000000000000",
+    ),
+    Sample(
+        Committed(16, TIME_US, 11, 3, 2),
+        "a transaction was committed from offset 11 on: 3 messages, 2 settled deliveries",
+        golden="",
     ),
     Sample(
         SetAside(16, TIME_US, 2, MoveReason.REJECTED, make_words(11, [5, 6])),

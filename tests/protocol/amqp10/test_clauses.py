@@ -347,27 +347,30 @@ def test_an_idle_time_out_of_0_is_none() -> None:
 # Part 4
 
 
-@pytest.mark.parametrize("more", [False, True])
-def test_a_transfer_in_a_transaction_is_refused(*, more: bool) -> None:
-    """Outside of its transaction the message would be there at once: the link is detached (4.4.1)."""
+def test_a_transfer_in_a_transaction_is_reported_with_it() -> None:
+    """Its owner decides what becomes of it (4.4.1); transfers like it are not taken as plain ones."""
     wire = sending()
-    state = TransactionalState(txn_id=b"t", outcome=Accepted())
-    said = wire.say(transfer(FIRST_ID, state=state, more=more), payload=b"a")
-    assert conditions(said) == [("detach", "amqp:not-implemented")]
-    assert runs(wire) == []
+    for number, text in enumerate((b"t", b"t", b"u")):
+        state = TransactionalState(txn_id=text)
+        wire.say(transfer((FIRST_ID + number) & 0xFFFFFFFF, state=state), payload=b"a")
+    assert [event.state for event in wire.events if isinstance(event, TransferRun)] == [
+        TransactionalState(txn_id=text) for text in (b"t", b"t", b"u")
+    ]
 
 
-def test_an_outcome_in_a_transaction_settles_nothing() -> None:
-    """No transaction is known here: the delivery stays, and its state is no outcome (4.4.2)."""
+def test_an_outcome_in_a_transaction_is_reported_and_settles_nothing() -> None:
+    """A rollback makes it void, so another one may follow (4.4.2)."""
     pair = Pair()
     _, sender = pair.receiver(pair.opened())
     sender.send_run([1], [b"x"])
     pair.run()
     (session,) = pair.client.sessions()
-    state = TransactionalState(txn_id=b"t", outcome=Accepted())
-    session.send(Disposition(role=True, first=FIRST_ID, settled=False, state=state))
+    for text in (b"t", b"u"):
+        state = TransactionalState(txn_id=text, outcome=Accepted())
+        session.send(Disposition(role=True, first=FIRST_ID, settled=False, state=state))
     pair.run()
-    assert pair.told(Disposed) == []
+    told = [(event.state, event.settled) for event in pair.told(Disposed)]
+    assert told == [(TransactionalState(txn_id=text, outcome=Accepted()), False) for text in (b"t", b"u")]
     assert sender.session.sent.count == 1
 
 

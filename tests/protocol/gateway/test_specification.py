@@ -389,17 +389,3 @@ def test_a_delivery_with_an_outcome_since_counts_again() -> None:
     said = [payload for each, payload in peer.flow(5) if isinstance(each, Transfer)]
     headers = {payload[-1:]: decode_message(payload).header for payload in said}
     assert headers == {b"x": Header(delivery_count=2), b"y": Header(delivery_count=1)}
-
-
-def test_a_transaction_is_refused_with_one_warning() -> None:
-    """The coordinator is not implemented; each connection is reported once, however often it tries again."""
-    peer = Watching(container="spring")
-    for handle in range(3):
-        said = attached(peer, sends=True, name=f"l{handle}", handle=handle, target=Coordinator())
-        attach, detach = (each for each in said if isinstance(each, Attach | Detach))
-        assert isinstance(attach, Attach)
-        assert attach.target is None
-        assert isinstance(detach, Detach)
-        assert detach.error is not None
-        assert detach.error.condition == "amqp:not-implemented"
-    assert peer.gateway.refused_transactions == [(peer.peer, {"container": "spring", "user": "", "product": ""})]

@@ -22,8 +22,6 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Attach,
     Begin,
     Close,
-    Coordinator,
-    Detach,
     Disposition,
     End,
     Flow,
@@ -219,22 +217,6 @@ def test_a_peer_that_never_closes_its_end_is_dropped(broker: ChildBroker) -> Non
         with pytest.raises(OSError, match=r"(?i)reset|pipe"):
             send_on(wire, seconds=30)
         assert time.monotonic() - started < ConnectionLimits().close_ms / 1000 + 5
-
-
-def test_a_client_that_asks_for_transactions_is_named_in_the_log(broker: ChildBroker) -> None:
-    """One warning a connection: Spring and Camel try again for ever, and say nothing to their users."""
-    with TcpWire.begun(broker.url, container="spring", properties={"product": "QpidJMS"}) as wire:
-        for handle in range(3):
-            wire.say(
-                Attach(name=f"t{handle}", handle=handle, role=False, target=Coordinator(), initial_delivery_count=0)
-            )
-            error = wire.expect(Detach).error
-            assert error is not None
-            assert error.condition == "amqp:not-implemented"
-    still_serves(broker)
-    (line,) = [line for line in broker.stderr_path.read_text().splitlines() if "transaction refused" in line]
-    assert "spring" in line
-    assert "QpidJMS" in line
 
 
 def conversation() -> bytes:

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, encode_frame
-from ambermq.protocol.amqp10.performatives.classes import Attach, Close, Coordinator, Detach, Open, SaslInit
+from ambermq.protocol.amqp10.performatives.classes import Attach, Close, Detach, Open, SaslInit
 from ambermq.tools.broker.child_broker import ChildBroker
 from tests.interop.proton_peer import Manager, ProtonPeer
 from tests.protocol.peers import Wire
@@ -115,22 +115,6 @@ def test_a_flood_of_faults_leaves_few_lines(child: ChildBroker) -> None:
     log = child.stderr_path.read_text()
     assert log.count("connection failed") == 11
     assert "more=1990" in log
-
-
-def test_a_flood_of_transactions_leaves_few_lines(child: ChildBroker) -> None:
-    """Ten lines of a kind and an address in a minute, then their number when the broker ends."""
-    child.start()
-    before = child.stderr_path.stat().st_size
-    coordinator = Attach(name="t", handle=0, role=False, target=Coordinator(), initial_delivery_count=0)
-    for number in range(150):
-        with TcpWire.begun(child.url, container=f"spring{number}") as wire:
-            wire.say(coordinator)
-            wire.expect(Detach)
-    assert child.stderr_path.stat().st_size - before < 10_000
-    assert child.stop() == 0
-    log = child.stderr_path.read_text()
-    assert log.count("transaction refused") == 11
-    assert "more=140" in log
 
 
 def test_a_user_has_a_limit_if_it_is_configured(child: ChildBroker, tmp_path: Path) -> None:

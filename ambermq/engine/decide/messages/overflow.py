@@ -15,6 +15,7 @@ from ambermq.engine.config import EngineConfig
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, size_code, size_of, total_size, unpack_words
 from ambermq.engine.errors import counted
 from ambermq.engine.model.queue import Queue
+from ambermq.engine.transactions.reservations import Reservations
 from ambermq.log.buffer import Buffer
 from ambermq.snapshot.persistent_queue import PersistentQueue
 
@@ -43,6 +44,11 @@ class Added(NamedTuple):
         """Add messages to a queue."""
         self.counts[queue] = self.counts.get(queue, 0) + count
         self.sizes[queue] = self.sizes.get(queue, 0) + size
+
+    def with_reserved(self, queue: int, reserved: Reservations) -> "Added":
+        """Return what is added to one queue, with the room that open transactions keep in it."""
+        count = self.counts.get(queue, 0) + reserved.counts[queue]
+        return Added({queue: count}, {queue: self.sizes.get(queue, 0) + reserved.sizes[queue]})
 
 
 NOTHING_ADDED: Final = Added({}, {})

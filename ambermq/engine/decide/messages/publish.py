@@ -34,11 +34,12 @@ from ambermq.engine.decide.messages.overflow import (
     refused_count,
     size_of_run,
 )
+from ambermq.engine.decide.messages.transactions import posted
 from ambermq.engine.decide.node_names import message_destination, muxer_id, queue_muxer, topic_muxer
 from ambermq.engine.decide.wiring import check_creatable, create_queue, not_creatable
-from ambermq.engine.effects import AT_CLOSE, NOW, Effect, PublishDone, Unfinished
+from ambermq.engine.effects import AT_CLOSE, NOW, Effect, Posted, PublishDone, Unfinished
 from ambermq.engine.entries.discard_reason import DiscardReason, MoveReason
-from ambermq.engine.entries.entry_word import WORD_BYTES, make_run
+from ambermq.engine.entries.entry_word import WORD_BYTES, make_run, size_code, size_of
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.errors import Refused
 from ambermq.engine.events import Chunked, Discarded, Drawn, Event, Published, Timed
@@ -46,7 +47,7 @@ from ambermq.engine.model.publish_options import Unroutable
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import Producer, State
 from ambermq.engine.selectors.fields import Fields, text_of
-from ambermq.engine.settings.queue_settings import DEAD_LETTER
+from ambermq.engine.settings.queue_settings import DEAD_LETTER, DROP_HEAD, Settings
 from ambermq.engine.time_budget import MatchUnfinished
 from ambermq.log.config import BATCH_OVERHEAD_BYTES
 from ambermq.log.format.record import RECORD
@@ -180,12 +181,21 @@ class _Each:
                 records += 1
         self._context = replace(self._context, next_offset=self._context.next_offset + records)
 
+    def _keep(self, effects: list[Effect]) -> None:
+        """Count the messages that a transaction takes for the next ones."""
+        for effect in effects:
+            if type(effect) is Posted:
+                count, size = len(effect.post.messages.bodies), size_of_run(effect.post.messages)
+                for queue in effect.post.reserving:
+                    self._added.add(queue, count, size)
+
     def _run(self, verdict: _Verdict, part: Publish) -> list[Effect]:
         if verdict.condition:
             return [_misaddressed(part, verdict)]
         if verdict.queues:
             events, effects = _to_queues(self._state, part, verdict.queues, self._context, self._added)
             self._emit(events)
+            self._keep(effects)
             size = part.size + len(part.bodies) * _head_bytes(verdict.queues)
             self._context = replace(self._context, room_bytes=self._context.room_bytes - size)
             return effects
@@ -285,31 +295,54 @@ def _to_queues(
         return [], [_rejected(command, "amqp:resource-limit-exceeded", why)]
     config = context.config
     # The first queue with the least room, if a queue has no room for all of the messages.
-    fullest, room, yielding = None, count, list[Queue]()
+    fullest, room, held, yielding = None, count, added, list[Queue]()
+    reserved, in_transaction = context.reserved, command.transaction is not None
     checked, is_wide = queues, False
     if len(queues) > _CHECKED_MAX and _is_checked_later(queues, context):
         checked, is_wide = (context.full_queue,) if context.full_queue else (), True
     for queue_id in checked:
         queue = state.queues[queue_id]
         # This is `queue.waiting` written out, because it runs once per message and queue.
-        settings = queue.settings
+        settings, known = queue.settings, added
         left = (settings.messages_max or config.queue_messages_max) - queue.ready.count - queue.returned.count
         left -= queue.aside.count
         if added is not NOTHING_ADDED:
             left -= added.counts.get(queue_id, 0)
+        if reserved is not None and queue_id in reserved.counts:
+            known = added.with_reserved(queue_id, reserved)
+            left -= reserved.counts[queue_id]
         if settings.message_bytes_max and (large := _first_large(command, settings.message_bytes_max)) < count:
             return _without_large(state, command, context, queues, added, queue, large)
         if settings.bytes_max:
-            left = min(left, bytes_room(queue, command, added))
-        if left < count and not is_wide and settings.makes_room:
+            left = min(left, bytes_room(queue, command, known))
+        if left < count and not is_wide and _makes_room(settings, in_transaction=in_transaction):
+            if in_transaction and (fits := _fitting(queue, command)) < room:
+                fullest, room, held = queue, fits, known
             yielding.append(queue)
         elif left < room:
-            fullest, room = queue, max(0, left)
+            fullest, room, held = queue, max(0, left), known
     if fullest is not None:
-        return _in_part(state, command, context, queues, added, fullest, room)
+        return _in_part(state, command, context, queues, added, fullest, room, held)
+    if in_transaction:
+        return [], posted(state, command, queues, context)
     if yielding:
         return _displacing(state, command, context, queues, added, yielding)
     return _stored(command, queues, context, size)
+
+
+def _makes_room(settings: Settings, *, in_transaction: bool) -> bool:
+    """Return whether the oldest messages of a queue make room.
+
+    A commit cannot wait for a dead-letter target, so in a transaction that policy refuses.
+    """
+    return settings.overflow == DROP_HEAD if in_transaction else settings.makes_room
+
+
+def _fitting(queue: Queue, command: Publish) -> int:
+    """Return how many messages of a run come before one that the queue could not hold if it were empty."""
+    bytes_max = queue.settings.bytes_max
+    sizes = [size_of(size_code(len(body))) for body in command.bodies] if bytes_max else []
+    return next((index for index, size in enumerate(sizes) if size > bytes_max), len(command.bodies))
 
 
 def _first_large(command: Publish, bytes_max: int) -> int:
@@ -426,16 +459,20 @@ def _in_part(
     added: Added,
     fullest: Queue,
     room: int,
+    held: Added,
 ) -> Decision:
-    """Return the decision that publishes the first `room` messages of a run and rejects the others."""
+    """Return the decision that publishes the first `room` messages of a run and rejects the others.
+
+    `held` are the messages of the fullest queue that are not in `state`.
+    """
     first, rest = command.split(room)
     events, effects = _to_queues(state, first, queues, context, added) if room else ([], [])
     if left := _take_unfinished(effects):
         # Another queue makes room for a part of the first messages; the others come after them.
         start = len(command.bodies) - len(rest.bodies) - left
         return events, [*effects, Unfinished(command.part(start, len(command.bodies)))]
-    refused, rest = rest.split(refused_count(fullest, command, room, added, context.config))
-    done = _rejected(refused, "amqp:resource-limit-exceeded", fullness_text(fullest, command, room, added))
+    refused, rest = rest.split(refused_count(fullest, command, room, held, context.config))
+    done = _rejected(refused, "amqp:resource-limit-exceeded", fullness_text(fullest, command, room, held))
     done.is_queue_full = True
     return events, [*effects, done, *([Unfinished(rest)] if rest.bodies else [])]
 

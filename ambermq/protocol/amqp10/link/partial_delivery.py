@@ -6,6 +6,7 @@ Rule 2. The join is linear in the size of the message, however small the frames 
 
 from typing import Final
 
+from ambermq.protocol.amqp10.performatives.classes import TransactionalState
 from ambermq.protocol.amqp10.types.decode import Buffer
 
 __all__ = ["PartialDelivery"]
@@ -16,7 +17,18 @@ _PIECES_MAX: Final = 512
 class PartialDelivery:
     """The frames of one delivery that have arrived."""
 
-    __slots__ = ("_pieces", "_whole", "cost", "delivery_id", "is_second", "message_format", "settled", "size", "tag")
+    __slots__ = (
+        "_pieces",
+        "_whole",
+        "cost",
+        "delivery_id",
+        "is_second",
+        "message_format",
+        "settled",
+        "size",
+        "state",
+        "tag",
+    )
 
     def __init__(self, delivery_id: int, tag: bytes | None, message_format: int, *, is_second: bool) -> None:
         self.delivery_id = delivery_id
@@ -25,6 +37,8 @@ class PartialDelivery:
         self.is_second = is_second
         self.settled = False
         """Whether a frame was sent settled."""
+        self.state: TransactionalState | None = None
+        """The transaction that its first frame names."""
         self.size = 0
         """The bytes of payload so far."""
         self.cost = 0

@@ -75,16 +75,14 @@ class Receiver(Link):
 
         Raises LinkFault if the link cannot go on.
         """
-        if type(transfer.state) is TransactionalState:
-            # Delivered now, the message would not wait for the end of its transaction (transactions, 4.4.1).
-            why = "a transfer in a transaction: transactions are not supported"
-            raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, why)
         partial = self.partial
         is_first = partial is None
         if partial is None:
             partial = self._begin(transfer)
         else:
             self._check_continuation(partial, transfer)
+        if type(transfer.state) is TransactionalState:
+            partial.state = transfer.state
         if transfer.aborted:
             self.drop_partial()
             return False
@@ -174,5 +172,13 @@ class Receiver(Link):
             session.received.append(self, partial.delivery_id, 1, is_second=partial.is_second)
             session.has_second = session.has_second or partial.is_second
         message = bytes(payload) if isinstance(payload, bytearray) else payload
-        run = TransferRun(self, partial.delivery_id, [message], partial.settled, partial.message_format, partial.tag)
+        run = TransferRun(
+            self,
+            partial.delivery_id,
+            [message],
+            partial.settled,
+            partial.message_format,
+            partial.tag,
+            partial.state,
+        )
         session.connection.events.append(run)

@@ -27,7 +27,14 @@ from ambermq.protocol.amqp10.framing.disposition_recogniser import (
 )
 from ambermq.protocol.amqp10.framing.frames import decode_frame_body
 from ambermq.protocol.amqp10.framing.transfer_recogniser import FLOW_CODE, read_flow_fields
-from ambermq.protocol.amqp10.performatives.classes import Accepted, Disposition, Modified, Rejected, Released
+from ambermq.protocol.amqp10.performatives.classes import (
+    Accepted,
+    Disposition,
+    Modified,
+    Rejected,
+    Released,
+    TransactionalState,
+)
 from ambermq.protocol.amqp10.serial_number import HALF, MASK
 from ambermq.protocol.amqp10.session.link_registry import LinkRegistry
 from ambermq.protocol.amqp10.session.parent_session import ParentSession
@@ -117,6 +124,9 @@ class Dispositions:
             runs = ring.take(first_id, last_id)
         elif type(disposition.state) in _OUTCOMES:
             runs = ring.report(first_id, last_id)
+        elif is_of_ours and type(disposition.state) is TransactionalState:
+            # A rollback makes the outcome void: until then they are as unsettled as before.
+            runs = ring.find(first_id, last_id)
         else:
             return
         events = session.connection.events

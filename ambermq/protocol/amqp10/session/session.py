@@ -41,7 +41,7 @@ from ambermq.protocol.amqp10.session.link_registry import LinkRegistry
 from ambermq.protocol.amqp10.session.outgoing_dispositions import OutgoingDispositions
 from ambermq.protocol.amqp10.session.session_connection import SessionConnection
 from ambermq.protocol.amqp10.session.unsettled import DeliveryRing
-from ambermq.protocol.amqp10.spec import Role, SessionCondition
+from ambermq.protocol.amqp10.spec import AmqpCondition, Role, SessionCondition
 from ambermq.protocol.amqp10.state_tables import SESSION_TABLE, LinkState, SessionInput, SessionState
 from ambermq.protocol.amqp10.types.decode import Buffer
 
@@ -55,6 +55,8 @@ _BYTES_PER_COST: Final = 8
 
 # Module names, since the access to an enumeration member costs as much as a call.
 _MAPPED: Final = SessionState.MAPPED
+_TRANSACTION: Final = "txn-id"
+"""The property of a flow that asks to acquire messages in a transaction."""
 _REASON_MAX: Final = 64
 """The kept characters of a peer's reason."""
 
@@ -366,7 +368,10 @@ class Session:
     def receive_flow_properties(self, handle: int, properties: dict[Any, Any]) -> None:
         """Process the properties of a link's flow: the reason for which the peer holds the link back."""
         link = self._links.by_handle.get(handle)
-        if link is not None and BLOCKED in properties:
+        if link is not None and link.is_sender and _TRANSACTION in properties and link.is_live:
+            # Acquired outside, the messages would not wait for the end of the transaction (transactions, 4.4.3).
+            link.fail(AmqpCondition.NOT_IMPLEMENTED, "a flow in a transaction: the broker acquires outside of it")
+        elif link is not None and BLOCKED in properties:
             reason = properties[BLOCKED]
             link.blocked = reason[:_REASON_MAX] if isinstance(reason, str) else ""
 

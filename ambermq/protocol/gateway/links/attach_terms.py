@@ -1,7 +1,7 @@
 """The termini of an attach: what a peer requests, what it gets, and what is refused.
 
 Rule 1. A value that the broker can adjust is adjusted, and the answer reports it: durability, expiry, unknown filters.
-Rule 2. A request whose meaning would change is refused: transactions, and to take messages from the past.
+Rule 2. A request whose meaning would change is refused: to take messages from the past.
 Rule 3. A target without an address is the anonymous terminus: each message names its address in `to`. The answer holds
         only the capabilities that the broker honours.
 Rule 4. A source at a topic is a subscription with the name of the link. It is durable if the source is durable and
@@ -147,9 +147,7 @@ class ConsumingTerms:
 def producing_terms(attach: Attach) -> ProducingTerms:
     """Return the terms for a peer that sends. Raises Refusal."""
     target = attach.target
-    if isinstance(target, Coordinator):
-        raise Refusal("amqp:not-implemented", "transactions are not supported")
-    if target is None:
+    if not isinstance(target, Target):
         raise Refusal("amqp:invalid-field", "the attach has no target")
     dynamic = _dynamic(target)
     address = "" if dynamic is not None else _typed(_address(target.address, "target"), target.capabilities)

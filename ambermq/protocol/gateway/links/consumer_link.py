@@ -20,7 +20,8 @@ from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.events import Disposed
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.message.redelivery import KEPT_TTL, with_header
-from ambermq.protocol.amqp10.performatives.classes import Accepted, Rejected
+from ambermq.protocol.amqp10.performatives.classes import Accepted, Rejected, TransactionalState
+from ambermq.protocol.amqp10.spec import TransactionCondition
 from ambermq.protocol.amqp10.types.decode import Buffer, decode
 from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms, offered_by, properties_of
 from ambermq.protocol.gateway.links.link_peer import ConsumerPeer
@@ -230,6 +231,9 @@ class ConsumerLink:
         else:
             if event.state is None and not event.settled:
                 return None
+            if type(event.state) is TransactionalState:
+                self._retire(event, event.state)
+                return None
             mapped = outcome_of(event.state, self.terms.default_outcome)
             if mapped is None and event.settled:
                 # A settlement ends the delivery, also with a state that is not terminal.
@@ -244,6 +248,13 @@ class ConsumerLink:
             self._again.difference_update(event.tokens)
         reply = None if event.settled else (self, event.first_id, len(event.tokens), event.state)
         return Settle(self.consumer, pack_words(event.tokens), outcome, reply)
+
+    def _retire(self, event: Disposed, state: TransactionalState) -> None:
+        """Keep outcomes that the peer says in a transaction; a transaction that is not open ends the link."""
+        outcome = outcome_of(state.outcome, self.terms.default_outcome)
+        if not self.peer.retire(self, event, outcome or RELEASED):
+            why = f"no open transaction {bytes(state.txn_id[:16]).hex()} in this connection"
+            self.link.fail(TransactionCondition.UNKNOWN_ID, why)
 
     def _count(self, outcome: Outcome, count: int) -> None:
         """Count the deliveries of an outcome."""

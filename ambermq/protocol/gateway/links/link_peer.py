@@ -6,9 +6,12 @@ Rule 2: the protocols are for the type checker alone: attributes are read as the
 
 from typing import Protocol, TypeVar
 
+from ambermq.engine.commands import Transaction
 from ambermq.engine.effects import ConsumerReady
+from ambermq.engine.entries.outcome import Outcome
 from ambermq.protocol.amqp10.connection.connection import Connection
 from ambermq.protocol.amqp10.endpoints import SessionEndpoint
+from ambermq.protocol.amqp10.events import Disposed
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.auth.access import Access
 from ambermq.protocol.auth.identity import Identity
@@ -91,12 +94,18 @@ class ConsumerPeer(LinkPeer, Protocol[Consumer_contra]):
     def consumer_ready(self, consumer_link: Consumer_contra, ready: ConsumerReady) -> None:
         """Answer a consumer's attach."""
 
+    def retire(self, consumer_link: Consumer_contra, event: Disposed, outcome: Outcome) -> bool:
+        """Keep outcomes that the receiver says in a transaction; return False if there is no such transaction."""
+
     def consumer_ended(self, consumer_link: Consumer_contra, error: Error) -> None:
         """End a consumer whose queue is gone."""
 
 
 class ProducerPeer(LinkPeer, Protocol[Producer_contra]):
     """What a producer's link is served by."""
+
+    def transaction(self, transaction_id: bytes) -> Transaction | None:
+        """Return an open transaction of the connection; None if there is none of that id."""
 
     def producer_ended(self, producer_link: Producer_contra, error: Error) -> None:
         """End a producer whose queue or muxer is gone."""

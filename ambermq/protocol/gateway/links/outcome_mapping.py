@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from ambermq.engine.commands import Transaction
 from ambermq.engine.effects import PublishDone
 from ambermq.engine.entries.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.events.json_meta import JSON_FACTOR
@@ -15,6 +16,7 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Rejected,
     Released,
     Source,
+    TransactionalState,
 )
 from ambermq.protocol.amqp10.types.decode import LIMITS
 from ambermq.protocol.amqp10.types.encode import encode
@@ -28,15 +30,18 @@ __all__ = [
     "outcome_bytes_max",
     "outcome_of",
     "rejected_state",
+    "state_in",
     "with_outcomes",
 ]
 
+FinalState = Accepted | Rejected | Released | Modified
+"""The outcomes that the broker sends (messaging, 3.4)."""
 _RELEASED: Final = Released()
 DEFAULT_OUTCOME: Final = _RELEASED
 """The outcome of a delivery that is settled without one, if the source names none."""
 OUTCOMES: Final = tuple(Symbol(kind.NAME) for kind in (Accepted, Rejected, Released, Modified))
 """The outcomes that a link has, as symbols (messaging, 3.5.3)."""
-STATES: Final[Mapping[OutcomeKind, DeliveryState]] = {
+STATES: Final[Mapping[OutcomeKind, FinalState]] = {
     OutcomeKind.ACCEPTED: Accepted(),
     OutcomeKind.RELEASED: _RELEASED,
     OutcomeKind.MODIFIED: _RELEASED,
@@ -103,6 +108,11 @@ def outcome_bytes_max(performative_bytes_max: int) -> int:
     return JSON_FACTOR * performative_bytes_max + 3 * LIMITS.elements
 
 
-def rejected_state(done: PublishDone) -> DeliveryState:
+def state_in(transaction: Transaction | None, outcome: FinalState) -> FinalState | TransactionalState:
+    """Return the delivery state of an outcome in a transaction (transactions, 4.5.8); without one the outcome."""
+    return outcome if transaction is None else TransactionalState(txn_id=transaction.id, outcome=outcome)
+
+
+def rejected_state(done: PublishDone) -> Rejected:
     """Return the delivery state that answers the sender of rejected messages."""
     return Rejected(error=Error(condition=Symbol(done.condition), description=done.description))

@@ -13,7 +13,7 @@ Rule 5. A refused message is rejected. If the source does not allow that, the li
 
 from typing import Final, final
 
-from ambermq.engine.commands import Publish
+from ambermq.engine.commands import Publish, Transaction
 from ambermq.engine.effects import ProducerReady, PublishDone
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.protocol.amqp10.errors import DecodeError, LinkFault
@@ -22,14 +22,14 @@ from ambermq.protocol.amqp10.link.receiver import Receiver
 from ambermq.protocol.amqp10.message.message_recogniser import MessageRecogniser, learn_message
 from ambermq.protocol.amqp10.message.publish_outline import read_outline
 from ambermq.protocol.amqp10.message.redelivery import without_delivery_annotations
-from ambermq.protocol.amqp10.performatives.classes import Error, Rejected
+from ambermq.protocol.amqp10.performatives.classes import Error, Rejected, TransactionalState
 from ambermq.protocol.amqp10.serial_number import MASK
-from ambermq.protocol.amqp10.spec import AmqpCondition, ReceiverSettleMode
+from ambermq.protocol.amqp10.spec import AmqpCondition, ReceiverSettleMode, TransactionCondition
 from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.gateway.links.attach_terms import ProducingTerms, offered_by, properties_of
 from ambermq.protocol.gateway.links.link_peer import ProducerPeer
-from ambermq.protocol.gateway.links.outcome_mapping import STATES, rejected_state
+from ambermq.protocol.gateway.links.outcome_mapping import STATES, rejected_state, state_in
 from ambermq.protocol.gateway.links.relay_guard import RelayGuard
 from ambermq.protocol.server_limits import ServerLimits
 
@@ -112,6 +112,7 @@ class ProducerLink:
             raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, f"message-format {run.message_format:#x}, expected 0")
         if run.tag is not None and (self.link.has_tags or (run.settled and self.link.has_settled_tags)):
             self._tags[run.first_id] = bytes(run.tag)
+        transaction = None if run.state is None else self._transaction_of(run.state)
         # A copy, since later commands are joined into it.
         bodies: list[Buffer] = [*run.payloads]
         recogniser = self._recogniser
@@ -123,33 +124,46 @@ class ProducerLink:
         self.messages += count
         self.bytes += size
         if self.guard is not None:
-            self._publish_allowed(run, self.guard)
+            self._publish_allowed(run, self.guard, transaction)
             return
         hashes = recogniser.id_hashes(bodies) if recogniser is not None and size <= self.limits.run_bytes_max else None
         if recogniser is None or hashes is None:
-            self._publish_each(run)
+            self._publish_each(run, transaction)
             return
         publish = Publish(self, self.producer, run.first_id, bodies, hashes, size, recogniser.is_durable, run.settled)
         publish.ttl_ms = recogniser.ttl_ms
+        publish.transaction = transaction
         self.peer.gateway.engine.publish(publish)
 
-    def _publish_allowed(self, run: TransferRun, guard: RelayGuard) -> None:
+    def _transaction_of(self, state: TransactionalState) -> Transaction:
+        """Return the transaction that a message names. Raises LinkFault if it is not open."""
+        transaction = self.peer.transaction(bytes(state.txn_id))
+        if transaction is None:
+            why = f"no open transaction {bytes(state.txn_id[:16]).hex()} in this connection"
+            raise LinkFault(TransactionCondition.UNKNOWN_ID, why)
+        return transaction
+
+    def _publish_allowed(self, run: TransferRun, guard: RelayGuard, transaction: Transaction | None) -> None:
         """Submit the commands for the messages of a run whose addresses are allowed, and reject the others."""
         first = 0
         for index, payload in enumerate(run.payloads):
             refusal = guard.refusal(payload)
             if refusal is None:
                 continue
-            self._publish_each(_part(run, first, index))
+            self._publish_each(_part(run, first, index), transaction)
             first = index + 1
             self.traffic.messages_refused += 1
+            if run.settled and transaction is not None:
+                transaction.doom(refusal.description or refusal.condition)
+                self._count_finished(1)
+                continue
             if run.settled or not self._may_reject:
                 self.peer.producer_failed(self, refusal)
                 return
-            self._settle_rejected((run.first_id + index) & MASK, refusal)
-        self._publish_each(_part(run, first, len(run.payloads)))
+            self._settle_rejected((run.first_id + index) & MASK, refusal, transaction)
+        self._publish_each(_part(run, first, len(run.payloads)), transaction)
 
-    def _publish_each(self, run: TransferRun) -> None:
+    def _publish_each(self, run: TransferRun, transaction: Transaction | None) -> None:
         """Submit the commands for a run whose messages are decoded one by one."""
         bodies: list[Buffer] = []
         hashes: list[int] = []
@@ -159,23 +173,29 @@ class ProducerLink:
             try:
                 body, kind_of_body, id_hash = self._read(payload)
             except DecodeError as error:
-                self._submit(run, first_id, bodies, hashes, kind)
-                self._reject(run, (run.first_id + index) & MASK, error)
+                self._submit(run, first_id, bodies, hashes, kind, transaction)
+                self._reject(run, (run.first_id + index) & MASK, error, transaction)
                 first_id = (run.first_id + index + 1) & MASK
                 bodies, hashes, size = [], [], 0
                 continue
             if bodies and (kind_of_body != kind or size + len(payload) > bytes_max):
-                self._submit(run, first_id, bodies, hashes, kind)
+                self._submit(run, first_id, bodies, hashes, kind, transaction)
                 first_id = (first_id + len(bodies)) & MASK
                 bodies, hashes, size = [], [], 0
             kind = kind_of_body
             bodies.append(body)
             hashes.append(id_hash)
             size += len(body)
-        self._submit(run, first_id, bodies, hashes, kind)
+        self._submit(run, first_id, bodies, hashes, kind, transaction)
 
     def _submit(
-        self, run: TransferRun, first_id: int, bodies: list[Buffer], hashes: list[int], kind: tuple[bool, int]
+        self,
+        run: TransferRun,
+        first_id: int,
+        bodies: list[Buffer],
+        hashes: list[int],
+        kind: tuple[bool, int],
+        transaction: Transaction | None,
     ) -> None:
         """Submit the command for messages of a run, unless there are none; `kind` is durability and time to live."""
         if bodies:
@@ -184,19 +204,24 @@ class ProducerLink:
             publish = Publish(self, self.producer, first_id, bodies, hashes, size, kind[0], run.settled, may_create)
             publish.ttl_ms = kind[1]
             publish.by = "" if self.guard is None else self.guard.user
+            publish.transaction = transaction
             self.peer.gateway.engine.publish(publish)
 
-    def _reject(self, run: TransferRun, delivery_id: int, error: DecodeError) -> None:
+    def _reject(self, run: TransferRun, delivery_id: int, error: DecodeError, transaction: Transaction | None) -> None:
         """Reject a malformed message. Raises its error if the run is settled, or if the source does not allow that."""
         self.traffic.messages_refused += 1
         if run.settled or not self._may_reject:
             raise error
-        self._settle_rejected(delivery_id, Error(condition=Symbol(error.condition), description=error.description))
+        refusal = Error(condition=Symbol(error.condition), description=error.description)
+        self._settle_rejected(delivery_id, refusal, transaction)
 
-    def _settle_rejected(self, delivery_id: int, error: Error) -> None:
+    def _settle_rejected(self, delivery_id: int, error: Error, transaction: Transaction | None) -> None:
         """Reject one message."""
-        self.link.session.settle(delivery_id, 1, Rejected(error=error))
-        self.unfinished -= 1
+        self.link.session.settle(delivery_id, 1, state_in(transaction, Rejected(error=error)))
+        self._count_finished(1)
+
+    def _count_finished(self, count: int) -> None:
+        self.unfinished -= count
         if self.link.credit <= self._credit_low:
             self.top_up()
 
@@ -224,20 +249,19 @@ class ProducerLink:
             return
         if done.is_queue_full or self._blocked is QUEUE_FULL:
             self._tell_queue_full(is_full=done.is_queue_full)
-        if done.kind is OutcomeKind.REJECTED and (done.is_misaddressed if done.settled else not self._may_reject):
+        is_lost = done.is_misaddressed and done.transaction is None if done.settled else not self._may_reject
+        if done.kind is OutcomeKind.REJECTED and is_lost:
             self.peer.producer_failed(self, self._error(done))
             return
         if self._tags:
             for index in range(done.count):
                 self._tags.pop((done.first_id + index) & MASK, None)
         if not done.settled:
-            state = STATES.get(done.kind) or rejected_state(done)
+            state = state_in(done.transaction, STATES.get(done.kind) or rejected_state(done))
             self.link.session.settle(done.first_id, done.count, state)
         if not self.link.credit:
             self._grow()
-        self.unfinished -= done.count
-        if self.link.credit <= self._credit_low:
-            self.top_up()
+        self._count_finished(done.count)
 
     def _grow(self) -> None:
         """Double the credit of a sender that waits for it while messages become durable."""

@@ -16,6 +16,7 @@ class Traffic:
     __slots__ = (
         *("bytes_in", "bytes_out", "messages_accepted", "messages_failed", "messages_in", "messages_out"),
         *("messages_redelivered", "messages_refused", "messages_rejected", "messages_released", "messages_unroutable"),
+        *("transactions_committed", "transactions_rolled_back"),
     )
 
     def __init__(self) -> None:
@@ -29,5 +30,7 @@ class Traffic:
         """The outcomes of consumers; `failed` is modified with delivery-failed, `released` any other return."""
         self.messages_refused = 0
         """Messages of producers that the broker rejected."""
+        self.transactions_committed = self.transactions_rolled_back = 0
+        """Transactions of clients that have ended."""
         self.messages_unroutable = 0
         """Messages of producers that no queue took, and that were released to them."""

@@ -1,0 +1,255 @@
+"""The decision on the end of a transaction.
+
+Rule 1. A commit is one batch: the outcomes first, then the messages in the order of their posts. Pieces of messages may
+        come before it, in batches of their own: nothing refers to them until the commit.
+Rule 2. A commit that cannot be is a rollback, and its refusal says why. It never depends on the room of a queue: each
+        post has kept its own.
+Rule 3. A rollback returns the deliveries that their receiver has settled, each with a failed delivery more. Those that
+        it has not settled stay with it.
+Rule 4. A queue with the policy drop-head may be above its maximum after a commit. Its oldest messages are discarded at
+        once, in a batch of their own: a crash between the two loses none of the committed ones.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from ambermq.engine.commands import COMMITTED, ROLLBACK, Discharge, Post, Publish, TidyQueues, Transaction
+from ambermq.engine.decide.context import Decision, DecisionContext
+from ambermq.engine.decide.end_nodes import end_nodes
+from ambermq.engine.decide.messages.overflow import displaced
+from ambermq.engine.effects import Answered, Effect, Posted, PublishDone, RefusedCommand, Unfinished
+from ambermq.engine.entries.discard_reason import DiscardReason
+from ambermq.engine.entries.entry_word import WORD_BYTES, make_run, pack_words
+from ambermq.engine.entries.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
+from ambermq.engine.events import Chunked, Committed, Discarded, Event, Published, Settled, Timed
+from ambermq.engine.events.json_meta import JSON_FACTOR
+from ambermq.engine.model.lifetime import Lifetime
+from ambermq.engine.model.state import State
+from ambermq.engine.settings.queue_settings import DROP_HEAD
+from ambermq.log.buffer import Buffer
+from ambermq.log.format.record import RECORD
+from ambermq.snapshot.persistent_queue import EMPTY_QUEUE
+
+__all__ = ["TRANSACTION_DECISIONS", "posted", "rolled_back"]
+
+_PART: Final = 4
+"""The outcomes and the messages of a commit each have at most this part of its batch. Other messages are stored in
+pieces before it."""
+_TAIL_BYTES: Final = 64
+"""The bytes of a message that are in the batch of the commit, if the others come before it."""
+_TIMEOUT_TEXT: Final = "the transaction was open for more than {} ms (transaction_ms_max)"
+
+
+def posted(state: State, command: Publish, queues: tuple[int, ...], context: DecisionContext) -> list[Effect]:
+    """Return the effects of a run in a transaction, for queues that have room for it."""
+    settings = [(queue, state.queues[queue].settings.overflow) for queue in queues]
+    reserving = tuple([queue for queue, overflow in settings if overflow != DROP_HEAD])
+    done = PublishDone(
+        command.link, command.first_id, len(command.bodies), OutcomeKind.ACCEPTED, command.settled, after=0
+    )
+    return [Posted(Post(queues, command, context.now_us, reserving)), done]
+
+
+def _discharge(state: State, command: Discharge, context: DecisionContext) -> Decision:
+    transaction = command.transaction
+    if transaction.end:
+        # The rollback came with its end.
+        why = _TIMEOUT_TEXT.format(context.config.transaction_ms_max)
+        return [], [Answered(command.key, "") if command.fails else RefusedCommand(command.key, transaction.end, why)]
+    if command.fails:
+        return rolled_back(state, transaction, context), [Answered(command.key, "")]
+    refusal = transaction.refusal or _missing(state, transaction) or _without_room(transaction, context)
+    refusal = refusal or _too_many(transaction, context)
+    if refusal:
+        return rolled_back(state, transaction, context), [RefusedCommand(command.key, ROLLBACK, refusal)]
+    return _committed(state, command, context)
+
+
+def rolled_back(state: State, transaction: Transaction, context: DecisionContext) -> list[Event]:
+    """Return the events of a rollback: the deliveries that their receiver has settled return to their queues."""
+    words: dict[int, list[int]] = {}
+    for (consumer, word), retirement in transaction.retirements.items():
+        if retirement.is_settled:
+            words.setdefault(consumer, []).append(word)
+    events: list[Event] = []
+    for consumer, some in words.items():
+        known = state.consumers.get(consumer)
+        queue = None if known is None else state.queues.get(known.queue)
+        if queue is None:
+            continue
+        taken, _ = queue.held_by(consumer).remove(pack_words(some))
+        if taken:
+            offset = context.next_offset + len(events)
+            events.append(Settled(offset, context.now_us, queue.id, consumer, MODIFIED_FAILED, taken))
+    return events
+
+
+def _missing(state: State, transaction: Transaction) -> str:
+    """Return which queue or delivery of a transaction is not there any more; empty if all are."""
+    for post in transaction.posts:
+        if any(queue not in state.queues for queue in post.queues):
+            return "a queue of a message of the transaction was deleted"
+    words: dict[int, list[int]] = {}
+    for consumer, word in transaction.retirements:
+        words.setdefault(consumer, []).append(word)
+    for consumer, some in words.items():
+        known = state.consumers.get(consumer)
+        queue = None if known is None else state.queues.get(known.queue)
+        held = EMPTY_QUEUE if queue is None else queue.held_by(consumer)
+        taken, _ = held.remove(pack_words(some))
+        if len(taken) < len(some) * WORD_BYTES:
+            return "a delivery of the transaction is not held by its receiver any more"
+    return ""
+
+
+def _without_room(transaction: Transaction, context: DecisionContext) -> str:
+    if transaction.posts and context.room_bytes < 2 * transaction.size:
+        return "the broker has no room left on its disk"
+    return ""
+
+
+def _too_many(transaction: Transaction, context: DecisionContext) -> str:
+    """Return why the outcomes of a transaction do not fit into its batch; empty if they do."""
+    if len(transaction.retirements) > (count_max := context.config.transaction_messages_max):
+        return f"it settles {len(transaction.retirements)} deliveries, at most {count_max} (transaction_messages_max)"
+    size = 0
+    for retirement in transaction.retirements.values():
+        outcome = retirement.outcome
+        text = len(outcome.condition) + len(outcome.description)
+        text += sum([len(key) + len(value) for key, value in outcome.annotations])
+        size += RECORD.size + WORD_BYTES + JSON_FACTOR * text
+    if size > context.batch_bytes_max // _PART:
+        return f"its outcomes have {size} bytes, at most {context.batch_bytes_max // _PART}"
+    return ""
+
+
+def _committed(state: State, command: Discharge, context: DecisionContext) -> Decision:
+    transaction = command.transaction
+    chunks, kept = _pieces(transaction, context)
+    events: list[Event] = list(chunks)
+    offset = first = context.next_offset + len(chunks)
+    emptied: list[int] = []
+    for consumer, outcome, some in _outcomes(transaction):
+        queue = state.queues[state.consumers[consumer].queue]
+        events.append(Settled(offset, context.now_us, queue.id, consumer, outcome, pack_words(some)))
+        offset += 1
+        if queue.lifetime >= Lifetime.NO_MESSAGES:
+            emptied.append(queue.id)
+    for post, runs in zip(transaction.posts, kept, strict=True):
+        for run in runs:
+            events.append(_published(post, run, offset, context))
+            offset += len(run.bodies)
+            if post.messages.ttl_ms:
+                left_ms = max(1, post.messages.ttl_ms - (context.now_us - post.time_us) // 1000)
+                count = len(run.bodies)
+                events.append(Timed(offset, context.now_us, post.queues, offset - count, count, left_ms))
+                offset += 1
+    count = sum([len(post.messages.bodies) for post in transaction.posts])
+    if count or transaction.retirements:
+        events.append(Committed(offset, context.now_us, first, count, len(transaction.retirements)))
+    effects: list[Effect] = [Answered(command.key, COMMITTED)]
+    trimmed = {queue: None for post in transaction.posts for queue in post.queues if queue not in post.reserving}
+    if trimmed or emptied:
+        effects.append(Unfinished(TidyQueues(tuple(trimmed), tuple(dict.fromkeys(emptied)))))
+    return events, effects
+
+
+def _outcomes(transaction: Transaction) -> list[tuple[int, Outcome, list[int]]]:
+    """Return the outcomes of a transaction, those of a consumer that are alike together."""
+    runs: dict[tuple[int, Outcome], list[int]] = {}
+    for (consumer, word), retirement in transaction.retirements.items():
+        runs.setdefault((consumer, retirement.outcome), []).append(word)
+    return [(consumer, outcome, words) for (consumer, outcome), words in runs.items()]
+
+
+class _Run(NamedTuple):
+    """Messages of one event."""
+
+    bodies: list[Buffer]
+    """The messages, or the last piece of one."""
+    id_hashes: list[int]
+    sizes: list[int]
+    """The bytes of each whole message."""
+    chunks: tuple[int, ...] = ()
+    """The offsets of the pieces before the last one."""
+
+
+def _pieces(transaction: Transaction, context: DecisionContext) -> tuple[list[Event], list[list[_Run]]]:
+    """Return the events of the pieces that come before the commit, and the runs of each post.
+
+    The largest messages are stored in pieces, as many as the batch of the commit has no room for.
+    """
+    sizes = [len(body) for post in transaction.posts for body in post.messages.bodies]
+    limit = context.config.chunk_bytes
+    left = sum(sizes)
+    for size in sorted(sizes, reverse=True):
+        if left <= context.batch_bytes_max // _PART:
+            break
+        left -= size
+        limit = min(limit, max(size - 1, _TAIL_BYTES))
+    events: list[Event] = []
+    return events, [_runs_of(post, limit, events, context) for post in transaction.posts]
+
+
+def _runs_of(post: Post, limit: int, events: list[Event], context: DecisionContext) -> list[_Run]:
+    """Return the runs of a post; messages above `limit` bytes are one run each, and `events` get their pieces."""
+    messages = post.messages
+    if all(len(body) <= limit for body in messages.bodies):
+        return [_Run(messages.bodies, messages.id_hashes, list(map(len, messages.bodies)))]
+    runs: list[_Run] = []
+    for body, id_hash in zip(messages.bodies, messages.id_hashes, strict=True):
+        if len(body) <= limit:
+            if not runs or runs[-1].chunks:
+                runs.append(_Run([], [], []))
+            runs[-1].bodies.append(body)
+            runs[-1].id_hashes.append(id_hash)
+            runs[-1].sizes.append(len(body))
+            continue
+        end, step = len(body) - _TAIL_BYTES, context.config.chunk_bytes
+        pieces = [body[start : min(start + step, end)] for start in range(0, end, step)]
+        first = context.next_offset + len(events)
+        events += [
+            Chunked(offset, context.now_us, messages.producer, piece) for offset, piece in enumerate(pieces, first)
+        ]
+        runs.append(_Run([body[end:]], [id_hash], [len(body)], tuple(range(first, first + len(pieces)))))
+    return runs
+
+
+def _published(post: Post, run: _Run, offset: int, context: DecisionContext) -> Published:
+    words, size = make_run(offset, run.sizes)
+    messages = post.messages
+    return Published(
+        offset,
+        context.now_us,
+        post.queues,
+        messages.producer,
+        words,
+        size,
+        messages.durable,
+        run.chunks,
+        run.bodies,
+        run.id_hashes,
+    )
+
+
+def _tidy(state: State, command: TidyQueues, context: DecisionContext) -> Decision:
+    events: list[Event] = []
+    for index, queue_id in enumerate(command.trimmed):
+        queue = state.queues.get(queue_id)
+        words = b"" if queue is None else displaced(queue, 0, 0, context.config)
+        if words:
+            offset = context.next_offset + len(events)
+            events.append(Discarded(offset, context.now_us, queue_id, DiscardReason.LENGTH, words))
+        if len(words) >= WORD_BYTES * context.config.dispatch_messages_max:
+            return events, [Unfinished(TidyQueues(command.trimmed[index:], command.emptied))]
+    if not command.emptied:
+        return events, []
+    if events:
+        return events, [Unfinished(TidyQueues((), command.emptied))]
+    return end_nodes(state, command.emptied, context)
+
+
+TRANSACTION_DECISIONS: Final[dict[type, Callable[[State, Any, DecisionContext], Decision]]] = {
+    Discharge: _discharge,
+    TidyQueues: _tidy,
+}

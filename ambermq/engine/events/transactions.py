@@ -1,0 +1,44 @@
+"""The event of a committed transaction. Its messages and outcomes are events of their own, before it in its batch."""
+
+from typing import Final, final
+
+from msgspec import Struct
+
+from ambermq.engine.entries.entry_word import pack_words, unpack_words
+from ambermq.engine.events.event_type import EventType, Layout, field_facts
+
+__all__ = ["Committed"]
+
+
+@final
+class Committed(Struct):
+    """A transaction was committed: the records from `first` up to this one are its messages and outcomes."""
+
+    offset: int
+    time_us: int
+    first: int
+    """The offset of its first record."""
+    posted: int
+    """The messages that it published."""
+    settled: int
+    """The deliveries that it settled."""
+
+
+TransactionEvent = Committed
+
+TYPES: Final = (
+    EventType(
+        event=Committed,
+        number=33,
+        name="committed",
+        since="0.2.0",
+        layout=Layout(ref="first: the offset of its first record", meta="u64 each: messages, settled deliveries"),
+        meta=lambda event: pack_words([event.posted, event.settled]),
+        read=lambda offset, time_us, row, meta: Committed(offset, time_us, row[5], *unpack_words(meta)),
+        facts=field_facts("first", "posted", "settled"),
+        facts_text="`first` `posted` `settled`",
+        line=(
+            "a transaction was committed, from offset {first} on: {posted:messages}, {settled:,} settled deliveries",
+        ),
+    ),
+)

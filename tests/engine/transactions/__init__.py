@@ -1,0 +1,1 @@
+"""Tests of ambermq/engine/transactions: limits, rooms and ages."""

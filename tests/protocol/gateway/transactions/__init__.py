@@ -1,0 +1,1 @@
+"""Tests of ambermq/protocol/gateway/transactions: declares, discharges and what is done in a transaction."""
