@@ -215,7 +215,7 @@ class DurableLoop(DecidedState):
             if is_sync_due or (now_us >= schedule.mark_by_us and log.write_mark(now_us)):
                 log.request_sync()
             schedule.is_continued = schedule.has_urgent or bool(self.demand.dirty)
-            has_timers = self._has_timers or self.transactions.count
+            has_timers = self._has_timers or self.transactions.begun
             schedule.timer_us = self._next_timer_us() if has_timers else self._dead_letters.next_us
             schedule.logged(now_us, log)
             return self._release.release(ready) if ready else ready

@@ -19,21 +19,23 @@ _BATCH_PART: Final = 4
 class OpenTransactions:
     """The open transactions, with what they hold. Times are microseconds of elapsed time."""
 
-    __slots__ = ("_batch_part", "_begun", "_config", "_kept", "_size")
+    __slots__ = ("_batch_part", "_config", "_kept", "_size", "begun", "kept")
 
     def __init__(self, config: EngineConfig, *, batch_bytes_max: int) -> None:
         self._config = config
         self._batch_part = batch_bytes_max // _BATCH_PART
-        self._begun: dict[Transaction, int] = {}
-        """When each was begun, in that order."""
+        self.begun: dict[Transaction, int] = {}
+        """When each open transaction was begun, in that order."""
         self._kept = Reservations()
+        self.kept: Reservations | None = None
+        """The room that they keep; None if they keep none. An attribute, since each command asks for it."""
         self._size = 0
         """The bytes of the messages of all."""
 
     @property
     def count(self) -> int:
         """The number of open transactions."""
-        return len(self._begun)
+        return len(self.begun)
 
     @property
     def size(self) -> int:
@@ -41,24 +43,19 @@ class OpenTransactions:
         return self._size
 
     @property
-    def kept(self) -> Reservations | None:
-        """The room that they keep; None if they keep none."""
-        return self._kept or None
-
-    @property
     def next_us(self) -> int:
         """When the oldest one is too old."""
-        oldest_us = next(iter(self._begun.values()), None)
+        oldest_us = next(iter(self.begun.values()), None)
         return _NEVER_US if oldest_us is None else oldest_us + 1000 * self._config.transaction_ms_max
 
     def begin(self, transaction: Transaction, now_us: int) -> None:
         """Begin a transaction."""
-        self._begun[transaction] = now_us
+        self.begun[transaction] = now_us
 
     def add(self, transaction: Transaction, post: Post) -> str:
         """Add a post to a transaction; return why it cannot be, empty if it is added."""
         messages, config = post.messages, self._config
-        if transaction not in self._begun:
+        if transaction not in self.begun:
             return "the transaction has ended"
         count = len(messages.bodies)
         entries = transaction.count + count * len(post.queues)
@@ -75,6 +72,7 @@ class OpenTransactions:
         # Views would keep the whole chunks of their reads, which may be much larger, until the commit.
         messages.bodies = [bytes(body) for body in messages.bodies]
         self._kept.add(post.reserving, count, post_size(post))
+        self.kept = self._kept or None
         if not transaction.posts or not transaction.posts[-1].join(post):
             transaction.posts.append(post)
         transaction.count, transaction.size = entries, size
@@ -83,17 +81,18 @@ class OpenTransactions:
 
     def end(self, transaction: Transaction) -> None:
         """Forget a transaction and give back its room."""
-        if self._begun.pop(transaction, None) is None:
+        if self.begun.pop(transaction, None) is None:
             return
         for post in transaction.posts:
             self._kept.remove(post.reserving, len(post.messages.bodies), post_size(post))
+        self.kept = self._kept or None
         self._size -= transaction.size
 
     def take_late(self, now_us: int) -> Transaction | None:
         """Return the oldest transaction if it is too old, and mark it as ended; None if it is not."""
         if now_us < self.next_us:
             return None
-        transaction = next(iter(self._begun))
+        transaction = next(iter(self.begun))
         transaction.end = TIMEOUT
         return transaction
 

@@ -16,6 +16,7 @@ Their lists of plain fields (null, boolean, uint) are read here directly, by the
 from struct import Struct
 from typing import Final, Protocol
 
+from ambermq.protocol.amqp10.performatives.classes import TransactionalState
 from ambermq.protocol.amqp10.types.decode import Buffer
 
 __all__ = [
@@ -52,13 +53,25 @@ class Recogniser(Protocol):
 class TransferRecogniser:
     """The shape of a link's next transfer, if it is like the last one."""
 
-    __slots__ = ("_parts", "settled")
+    __slots__ = ("_parts", "settled", "state")
 
-    def __init__(self, head: bytes, id_format: str, tag: bytes, tail: bytes, size_end: int, *, settled: bool) -> None:
+    def __init__(
+        self,
+        head: bytes,
+        id_format: str,
+        tag: bytes,
+        tail: bytes,
+        size_end: int,
+        *,
+        settled: bool,
+        state: TransactionalState | None = None,
+    ) -> None:
         layout = Struct(f">I{len(head)}s{id_format}2s{tag[1]}x{len(tail)}s")
         # One tuple, since a match needs all of them.
         self._parts = layout.unpack_from, layout.size, head, tag, tail, size_end
         self.settled = settled
+        self.state = state
+        """The transaction that they name; None for none."""
 
     def match(
         self, data: Buffer, position: int, end: int, next_id: int, count_max: int
@@ -94,12 +107,18 @@ class TransferRecogniser:
 
 
 def learn(
-    data: Buffer, position: int, payload_start: int, size_end: int, *, settled: bool
+    data: Buffer,
+    position: int,
+    payload_start: int,
+    size_end: int,
+    *,
+    settled: bool,
+    state: TransactionalState | None = None,
 ) -> TransferRecogniser | None:
     """Return the shape of the transfer at `position`, which the general decoder accepted; None if it is unusual.
 
     `size_end` is the first frame size that the shape declines. Only complete, plain transfers may be learned: more,
-    aborted and resume are false, and there is no delivery state.
+    aborted and resume are false, and a delivery state is that of a transaction.
     """
     code = data[position + 11]
     if data[position + 4] != 2 or code not in (0xC0, 0xD0):
@@ -115,7 +134,7 @@ def learn(
         return None
     tag = bytes(data[at : at + 2])
     tail = bytes(data[at + 2 + tag[1] : payload_start])
-    return TransferRecogniser(head, "B" if id_code == 0x52 else "I", tag, tail, size_end, settled=settled)
+    return TransferRecogniser(head, "B" if id_code == 0x52 else "I", tag, tail, size_end, settled=settled, state=state)
 
 
 def plain_handle(data: Buffer, body: int, end: int) -> int:

@@ -14,7 +14,7 @@ from ambermq.protocol.amqp10.framing.frames import decode_frame_body
 from ambermq.protocol.amqp10.framing.transfer_recogniser import learn, plain_handle
 from ambermq.protocol.amqp10.link.link import Link
 from ambermq.protocol.amqp10.link.receiver import Receiver
-from ambermq.protocol.amqp10.performatives.classes import Transfer
+from ambermq.protocol.amqp10.performatives.classes import TransactionalState, Transfer
 from ambermq.protocol.amqp10.serial_number import MASK
 from ambermq.protocol.amqp10.session.link_registry import LinkRegistry
 from ambermq.protocol.amqp10.session.parent_session import ParentSession
@@ -87,7 +87,7 @@ class IncomingTransfers:
             if is_second:
                 session.has_second = True
             session.received.append(link, first_id, count, is_second=is_second)
-        session.connection.events.append(TransferRun(link, first_id, payloads, shape.settled))
+        session.connection.events.append(TransferRun(link, first_id, payloads, shape.settled, state=shape.state))
         return after
 
     def _count_delivery(self, link: Link, delivery_id: int | None) -> None:
@@ -112,9 +112,10 @@ class IncomingTransfers:
         if not isinstance(link, Receiver):
             raise LinkFault(AmqpCondition.NOT_ALLOWED, "a transfer to the sender of the link")
         is_whole = link.receive(transfer, data[payload_start:frame_end])
-        is_plain = not transfer.message_format and transfer.state is None and transfer.rcv_settle_mode is None
+        state = transfer.state if type(transfer.state) is TransactionalState else None
+        is_plain = not transfer.message_format and transfer.state is state and transfer.rcv_settle_mode is None
         # A run of recognised transfers has no tags.
         is_tagged = link.has_tags or (link.has_settled_tags and transfer.settled)
         if is_whole and is_plain and not is_tagged and bytes(data[position + 8 : position + 11]) == b"\0S\x14":
             size_max = min(limits.frame_bytes_max, limits.message_bytes_max)
-            link.shape = learn(data, position, payload_start, size_max + 1, settled=bool(transfer.settled))
+            link.shape = learn(data, position, payload_start, size_max + 1, settled=bool(transfer.settled), state=state)

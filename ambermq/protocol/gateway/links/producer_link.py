@@ -257,11 +257,15 @@ class ProducerLink:
             for index in range(done.count):
                 self._tags.pop((done.first_id + index) & MASK, None)
         if not done.settled:
-            state = state_in(done.transaction, STATES.get(done.kind) or rejected_state(done))
+            outcome = STATES.get(done.kind) or rejected_state(done)
+            state = outcome if done.transaction is None else state_in(done.transaction, outcome)
             self.link.session.settle(done.first_id, done.count, state)
         if not self.link.credit:
             self._grow()
-        self._count_finished(done.count)
+        # This is `_count_finished` written out, because it runs once for each run of messages.
+        self.unfinished -= done.count
+        if self.link.credit <= self._credit_low:
+            self.top_up()
 
     def _grow(self) -> None:
         """Double the credit of a sender that waits for it while messages become durable."""
