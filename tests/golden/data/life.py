@@ -5,6 +5,7 @@
     wiring       muxers of every class, updated, detached, deleted; what they make of messages
     maxima       a queue at its maximum that discards its oldest messages
     dead letters messages that are rejected: moved, redriven, copied, and set aside without their target; others expire
+    transactions commits and rollbacks
     consumers    every outcome, runs dealt to two consumers, selectors
     topics       subscriptions of every kind, temporary queues
     bare         a virtual host in advanced mode, with a message whose body is damaged
@@ -40,6 +41,7 @@ from ambermq.tools.terminal.errors import ConnectionBroke
 from tests.golden.data.observation import command, vhost_path
 from tests.interop.proton_options import NO_LOCAL, Capable, Dynamic
 from tests.interop.proton_peer import Got, ProtonPeer, Receiving
+from tests.interop.proton_transactions import Session, posting, taking
 from tests.stepped_broker import SteppedBroker
 
 __all__ = ["BROWSED", "CONFIG", "STORIES", "Life"]
@@ -114,6 +116,7 @@ class Life:
             self._wiring()
             self._maxima()
             self._dead_letters()
+            self._transactions()
             self._consumers()
             self._topics()
             self._export()
@@ -269,6 +272,14 @@ class Life:
         with self._peer("desk") as peer:
             self._send(peer, "fleeting", _order("fleeting-1"), Message("by itself", id="fleeting-2", ttl=0.02))
         time.sleep(0.5)
+
+    def _transactions(self) -> None:
+        """Commit messages and an outcome, and roll some back."""
+        bodies = [f"entry {number}" for number in range(3)]
+        self.sent.update(sha256(bytes(Message(body, durable=True).encode())).hexdigest() for body in bodies)
+        steps = [posting(*bodies, commits=True), posting("never", commits=False)]
+        assert Session(self._broker.url, "ledger", steps).run() == ["committed", "aborted"]
+        assert Session(self._broker.url, "ledger", [taking(commits=True)], takes=1).run() == ["committed"]
 
     def _consumers(self) -> None:
         """Deal a queue to two consumers and say every outcome, select, and kill the broker while they hold messages."""

@@ -37,6 +37,7 @@ BEHAVIOURS: Final = (
     Behaviour("anonymous-relay", "a sender without a target reaches two queues, by the `to` of each message"),
     Behaviour("credit", "with credit for three of ten messages three arrive, with more credit the rest"),
     Behaviour("drain", "a drain brings the available messages, and ends when there are no more"),
+    Behaviour("transaction", "a commit shows its messages and ends what was accepted in it; a rollback does neither"),
     Behaviour("large-message", "a message of 3 MiB, of many frames, arrives unchanged"),
     Behaviour(RECONNECT, "the broker is killed and starts again; accepted messages are there, the client continues"),
 )

@@ -92,7 +92,7 @@ CLIENTS: Final = (
     Client(
         name="rust",
         title="fe2o3-amqp, Rust",
-        version=_pinned("rust/Cargo.toml", r'\nfe2o3-amqp = "=([^"]+)"'),
+        version=_pinned("rust/Cargo.toml", r'\[dependencies.fe2o3-amqp\]\nversion = "=([^"]+)"'),
         tools=("cargo",),
         builds=(("cargo", "build", "--quiet", "--target-dir", str(BUILD / "rust")),),
         command=(str(BUILD / "rust" / "debug" / "driver"),),

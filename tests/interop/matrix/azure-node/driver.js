@@ -12,6 +12,7 @@ const not_offered = {
     'temporary-queue': 'no dynamic source',
     'temporary-topic': 'no dynamic target',
     'anonymous-relay': 'each sender needs a queue or a topic',
+    transaction: 'no transactions',
 };
 
 function say(behaviour, verdict, detail) {

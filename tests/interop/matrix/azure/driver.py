@@ -27,6 +27,7 @@ _NOT_OFFERED = {
     "temporary-queue": "no dynamic source",
     "temporary-topic": "no dynamic target",
     "anonymous-relay": "each sender needs a queue or a topic",
+    "transaction": "no transactions",
     "drain": "a receiver withdraws its credit only by closing",
 }
 

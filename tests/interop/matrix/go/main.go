@@ -37,6 +37,10 @@ var known = map[string]behaviour{
 	"default-messages":     defaultMessages,
 }
 
+var notOffered = map[string]string{
+	"transaction": "no link to a coordinator",
+}
+
 func main() {
 	for _, name := range os.Args[2:] {
 		show(os.Args[1], name)
@@ -49,6 +53,10 @@ func show(url, name string) {
 			say(name, "failed", fmt.Sprint(wrong))
 		}
 	}()
+	if why, isMissing := notOffered[name]; isMissing {
+		say(name, "not offered", why)
+		return
+	}
 	do, isKnown := known[name]
 	if !isKnown {
 		panic("the driver does not know it")

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from tests.interop.matrix.proton import defaults, flows, queues, topics
+from tests.interop.matrix.proton import defaults, flows, queues, topics, transactions
 
 __all__ = ["main"]
 
@@ -13,6 +13,7 @@ _KNOWN: Final[dict[str, Callable[[str, str], str]]] = {
     **queues.BEHAVIOURS,
     **topics.BEHAVIOURS,
     **flows.BEHAVIOURS,
+    **transactions.BEHAVIOURS,
     **defaults.BEHAVIOURS,
 }
 

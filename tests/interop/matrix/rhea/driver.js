@@ -5,7 +5,10 @@ const { say } = require('../../rhea/peer.js');
 
 const known = Object.assign({}, require('./queues.js'), require('./topics.js'), require('./flows.js'), require('./defaults.js'));
 
+const not_offered = { transaction: 'no link to a coordinator' };
+
 async function show(url, name) {
+    if (name in not_offered) return say({ behaviour: name, verdict: 'not offered', detail: not_offered[name] });
     try {
         const detail = await known[name](url, name);
         say({ behaviour: name, verdict: 'passed', detail: detail || '' });

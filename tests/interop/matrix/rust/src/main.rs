@@ -5,6 +5,7 @@ mod flows;
 mod peer;
 mod queues;
 mod topics;
+mod transactions;
 
 use std::time::Duration;
 
@@ -54,6 +55,7 @@ async fn show(url: String, name: String) -> Shown {
         "shared-subscription" => topics::shared_subscription(&url, &name).await,
         "credit" => flows::credit(&url, &name).await,
         "drain" => flows::drain(&url, &name).await,
+        "transaction" => transactions::transaction(&url, &name).await,
         "default-messages" => defaults::default_messages(&url).await,
         "reconnect" => flows::reconnect(&url, &name).await,
         _ => Err("the driver does not know it".into()),

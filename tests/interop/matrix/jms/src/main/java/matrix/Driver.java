@@ -22,6 +22,7 @@ public final class Driver {
         Map<String, Behaviour> known = new java.util.HashMap<>(new Queues(url).behaviours());
         known.putAll(new Topics(url).behaviours());
         known.putAll(new Flows(url).behaviours());
+        known.putAll(new Transactions(url).behaviours());
         known.putAll(new Defaults(url).behaviours());
         for (String name : Arrays.copyOfRange(arguments, 1, arguments.length)) {
             show(name, known.get(name));
