@@ -2,7 +2,8 @@
 
 Rule 1. One decision creates a link and what it needs: a queue for its address, a subscription, a dynamic node.
 Rule 2. A consumer that holds more messages than a tick takes returns them in parts (release_parts.py).
-Rule 3. A detach ends the nodes whose lifetime policy says so (end_nodes.py).
+Rule 3. A detach ends the nodes whose lifetime policy says so, and a queue with `auto_delete` whose last consumer it is
+        (end_nodes.py).
 """
 
 from collections.abc import Callable
@@ -227,10 +228,11 @@ def _detach_consumer(state: State, command: DetachConsumer, context: DecisionCon
         return events + part, [Unfinished(replace(command, unsent=b""))]
     events.append(ConsumerDetached(context.next_offset + len(events), context.now_us, consumer.id))
     is_unsubscribed = command.is_closed and queue.id in state.subscriptions and queue.consumers == 1
-    if not (queue.lifetime or consumer.owns or is_unsubscribed):
+    is_last = queue.settings.auto_delete and queue.consumers == 1
+    if not (queue.lifetime or consumer.owns or is_unsubscribed or is_last):
         return events, []
     after, at = fold(state, events), context_after(context, events)
-    deleted = (queue.id,) if is_unsubscribed and not queue.lifetime else ()
+    deleted = (queue.id,) if is_last or (is_unsubscribed and not queue.lifetime) else ()
     closed = () if command.keeps_node else (consumer.owns,)
     more, effects = end_nodes(after, (queue.id, consumer.owns), at, closed=closed, deleted=deleted)
     return events + more, effects

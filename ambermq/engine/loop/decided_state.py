@@ -6,8 +6,21 @@ Rule 2. What queues give up is decided right after the command that caused it.
 
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
-from ambermq.engine.commands import AttachConsumer, Command, DetachConsumer, GiveUp, Publish, Settle
+from ambermq.engine.address import queue_name
+from ambermq.engine.commands import (
+    AttachConsumer,
+    Command,
+    DeclareQueue,
+    DetachConsumer,
+    EndUnusedQueue,
+    GiveUp,
+    Inspect,
+    NoteBrowser,
+    Publish,
+    Settle,
+)
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.decide import DECIDE, refused
@@ -30,6 +43,9 @@ from ambermq.engine.time_budget import MatchUnfinished, TimeBudget
 from ambermq.log.write.log import Log
 
 __all__ = ["DecidedState"]
+
+_USES: Final = frozenset({DeclareQueue, Inspect, NoteBrowser})
+"""The commands that may use a queue and leave no event."""
 
 
 class DecidedState(LoggedState):
@@ -116,6 +132,8 @@ class DecidedState(LoggedState):
             changes_left -= changes
             if type(command) in HIDDEN_WORK:
                 changes_left -= hidden_work(command)
+            if type(command) in _USES:
+                self._note_use(command, now_us)
             if wide:
                 commands.appendleft(WideFanout(command, *wide, answers))
                 continue
@@ -128,6 +146,30 @@ class DecidedState(LoggedState):
         if commands:
             self._command_queue.give_back(commands)
         return effects
+
+    def _note_use(self, command: Command, now_us: int) -> None:
+        """Note that a request or a browsing link uses a queue."""
+        if type(command) is NoteBrowser:
+            self._unused.browse(command.queue, command.count)
+            queue = self.state.queues.get(command.queue)
+        elif not self._unused.used_us:
+            return
+        elif type(command) is DeclareQueue:
+            try:
+                queue = self.state.queue_named(queue_name(command.name, name_bytes_max=self.config.name_bytes_max))
+            except Refused:
+                return
+        else:
+            queue = self.state.queue_named(command.queue) if type(command) is Inspect else None
+        self._unused.note_use(queue, self.state.elapsed_us(now_us))
+
+    def _end_unused(self, event_us: int) -> None:
+        """Submit the ends of queues that were unused for too long; no more while the last ones are not decided."""
+        if self._command_queue.rest:
+            return
+        now_us = self.state.elapsed_us(event_us)
+        for queue in self._unused.take(self.state, now_us, self.config.tick_changes_max):
+            self._command_queue.add(EndUnusedQueue(queue, self._unused.is_unused))
 
     def _give_up(self, now_us: int, commands: deque[Command | WideFanout]) -> list[Effect]:
         """Decide what becomes of the messages that their queues give up, before they are offered again."""
@@ -193,6 +235,8 @@ class DecidedState(LoggedState):
         after = fanout.go_on(self.state, changes_left, self.config.queue_messages_max)
         for queue in fanout.part:
             self.demand.touch(queue)
+        if self._unused.used_us:
+            self._note_published(fanout.part, fanout.event.time_us)
         if after is None:
             commands.appendleft(fanout)
             return False
