@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AT_CLOSE",
     "NOW",
+    "ActiveChanged",
     "Answered",
     "CommandFailed",
     "ConsumerEnded",
@@ -169,6 +170,16 @@ class ProducersEnded(Struct):
 
 
 @final
+class ActiveChanged(Struct):
+    """A consumer of an exclusive queue became the active one, or is not the active one."""
+
+    consumer: int
+    link: Any
+    is_active: bool
+    after: int = AT_CLOSE
+
+
+@final
 class Drained(Struct):
     """No message is available for a draining consumer."""
 
@@ -197,5 +208,6 @@ Effect = (
     | ConsumerEnded
     | ProducersEnded
     | Drained
+    | ActiveChanged
     | Unfinished
 )

@@ -59,8 +59,19 @@ class Demand:
     """
 
     __slots__ = (
-        *("_first", "_gone", "dirty", "journals", "parked", "passed_over", "prioritized", "rings", "scanning"),
-        "wants",
+        *(
+            "_first",
+            "_gone",
+            "active",
+            "dirty",
+            "journals",
+            "parked",
+            "passed_over",
+            "prioritized",
+            "rings",
+            "scanning",
+        ),
+        *("untold", "wants"),
     )
 
     def __init__(self) -> None:
@@ -84,6 +95,10 @@ class Demand:
         """Queues with a consumer whose priority is not 0."""
         self._first: dict[int, Want] = {}
         """The consumer that attached first, by queue, where that was asked for."""
+        self.active: dict[int, Want] = {}
+        """The active consumers of exclusive queues, by queue; one may have ended since the last dispatch."""
+        self.untold: dict[int, list[Want]] = {}
+        """The consumers of exclusive queues that do not know yet whether they are active, by queue."""
 
     def add(self, want: Want) -> None:
         """Add a consumer at the end of its queue's ring."""
@@ -121,6 +136,8 @@ class Demand:
             self.journals.pop(want.queue, None)
             self.prioritized.discard(want.queue)
             self._first.pop(want.queue, None)
+            self.active.pop(want.queue, None)
+            self.untold.pop(want.queue, None)
         self.passed_over.discard(want.queue)
 
     def first_of(self, queue: int) -> Want | None:
@@ -134,6 +151,16 @@ class Demand:
             else:
                 self._first[queue] = known
         return known
+
+    def await_active(self, want: Want) -> None:
+        """Note a new consumer of an exclusive queue: the next dispatch says whether it is the active one."""
+        self.untold.setdefault(want.queue, []).append(want)
+        self.dirty[want.queue] = None
+
+    def check_active(self, queue: int) -> None:
+        """Mark a queue as dirty, whatever its consumers wait for: its active consumer may be another one."""
+        if queue in self.rings or queue in self.scanning:
+            self.dirty[queue] = None
 
     def touch(self, queue: int) -> None:
         """Mark a queue as dirty if it has consumers; a single consumer without credit needs no dispatch."""

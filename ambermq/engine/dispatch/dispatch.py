@@ -28,7 +28,7 @@ from ambermq.engine.config import EngineConfig
 from ambermq.engine.dispatch.demand import Demand, Want
 from ambermq.engine.dispatch.returned_walk import Visits
 from ambermq.engine.dispatch.selector_scan import Peek, SelectorScan, is_available
-from ambermq.engine.effects import AT_CLOSE, Deliver, Drained, Effect
+from ambermq.engine.effects import AT_CLOSE, ActiveChanged, Deliver, Drained, Effect
 from ambermq.engine.entries.entry import Entry
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, size_of, total_size, unpack_words
 from ambermq.engine.entries.outcome import ACCEPTED
@@ -84,6 +84,8 @@ def dispatch(
         queue = result.state.queues.get(queue_id)
         ring, scanning = demand.rings.get(queue_id), demand.scanning.get(queue_id)
         has_more = False
+        if queue is not None and (queue.settings.exclusive or queue_id in demand.active):
+            result.find_active(queue)
         if queue is not None and queue.settings.paused:
             result.drain_all(ring, scanning)
             del demand.dirty[queue_id]
@@ -386,16 +388,33 @@ class Dispatch(Struct):
         repeats = all(want is turn for want, turn in zip(wants, cycle(turns), strict=False))
         return self._acquire(queue, list(turns if repeats else wants), pack_words(words))
 
-    def only_active(
-        self, queue: Queue, ring: deque[Want] | None, scanning: deque[Want] | None
-    ) -> tuple[deque[Want] | None, deque[Want] | None]:
-        """Return the consumers of an exclusive queue that may get messages: the first one, or none.
+    def find_active(self, queue: Queue) -> None:
+        """Find the active consumer of a queue: the first one of an exclusive queue; report what has changed.
 
         It waits until all that earlier consumers held is back.
         """
-        active = self.demand.first_of(queue.id)
-        self.drain_all(*[[one for one in some or () if one is not active] for some in (ring, scanning)])
-        if active is None or any(holder < active.consumer for holder in queue.acquired):
+        demand = self.demand
+        before, active = demand.active.get(queue.id), None
+        if queue.settings.exclusive:
+            active = demand.first_of(queue.id)
+            if active is not None and any(holder < active.consumer for holder in queue.acquired):
+                active = None
+        told = [(want, False) for want in demand.untold.pop(queue.id, ()) if want is not active]
+        if active is not before:
+            told += [(before, False)] if before is not None else []
+            told += [(active, True)] if active is not None else []
+            demand.active.pop(queue.id, None)
+            if active is not None:
+                demand.active[queue.id] = active
+        self.effects += [ActiveChanged(one.consumer, one.link, is_so) for one, is_so in told if not one.is_gone]
+
+    def only_active(
+        self, queue: Queue, ring: deque[Want] | None, scanning: deque[Want] | None
+    ) -> tuple[deque[Want] | None, deque[Want] | None]:
+        """Return the consumers of an exclusive queue that may get messages: the active one, or none."""
+        first, active = self.demand.first_of(queue.id), self.demand.active.get(queue.id)
+        self.drain_all(*[[one for one in some or () if one is not first] for some in (ring, scanning)])
+        if active is None:
             return None, None
         alone = deque((active,))
         return (alone, None) if active.scan is None else (None, alone)

@@ -255,6 +255,8 @@ class DecidedState(LoggedState):
                 want = Want(effect.consumer, consumer.queue, command.key, command.settled, scan=scan)
                 want.priority = command.priority
                 self.demand.add(want)
+                if self.state.queues[want.queue].settings.exclusive:
+                    self.demand.await_active(want)
             elif type(effect) is ConsumerEnded:
                 self._withdraw(effect.consumer)
                 changes += 1
@@ -292,6 +294,8 @@ class DecidedState(LoggedState):
         want.held.clear()
         # Other consumers may get all that it held, sent or not.
         self.demand.touch(want.queue)
+        if want.queue in self.demand.active:
+            self.demand.check_active(want.queue)
         return pack_words(words) if words else b""
 
 

@@ -77,6 +77,9 @@ class LoggedState:
         known = before.consumers.get(consumer)
         queue = None if known is None else before.queues.get(known.queue)
         self._unused.note_use(queue, self.state.elapsed_us(time_us))
+        if queue is not None and queue.settings.exclusive:
+            # The next one waited for what this one held.
+            self.demand.check_active(queue.id)
         if queue is not None and (queue.settings.delivery_count_max or queue.is_timed):
             words = queue.held_by(consumer).to_bytes()
             self._note_exhausted(queue.id, words)
@@ -90,8 +93,10 @@ class LoggedState:
 
     def _note_configured(self, event: QueueConfigured) -> None:
         """Note what other settings of a queue change beside the state."""
-        # It may have been paused.
+        # It may have been paused, or exclusive.
         self.demand.touch(event.queue)
+        if event.settings.exclusive or event.queue in self.demand.active:
+            self.demand.check_active(event.queue)
         self._has_ttl |= bool(event.settings.message_ttl_ms)
         self._has_timers |= bool(event.settings.expires_ms)
         queue = self.state.queues.get(event.queue)

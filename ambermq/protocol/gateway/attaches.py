@@ -171,6 +171,7 @@ class Attaches:
                 by=owner_of(self._peer),
                 must_exist=terms.must_exist,
                 priority=terms.priority,
+                is_exclusive=terms.is_exclusive,
             )
         )
 

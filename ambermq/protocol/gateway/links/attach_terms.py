@@ -65,6 +65,8 @@ _TOPICS: Final = "/topics/"
 _PRIORITIES: Final = ("ambermq:priority", "priority", "rabbitmq:priority")
 """The properties of an attach that give its priority; Artemis and RabbitMQ have the others."""
 PRIORITY_MAX: Final = 1_000_000
+_EXCLUSIVE: Final = "ambermq:exclusive"
+"""The property of an attach by which a receiver wants to be the only consumer of its queue."""
 _DEFAULTS: Final = EngineConfig()
 _Filters = list[tuple[Any, Any]]
 
@@ -136,6 +138,8 @@ class ConsumingTerms:
     """Whether it creates neither a queue nor a durable subscription."""
     priority: int = 0
     """Its priority among the consumers of its queue."""
+    is_exclusive: bool = False
+    """Whether it wants to be the only consumer of its queue."""
 
     def source_of(self, ready: ConsumerReady) -> Source:
         """Return the actual source."""
@@ -252,7 +256,6 @@ def _terms(attach: Attach, address: str, source: Source, **fields: Any) -> Consu
     target = attach.target if isinstance(attach.target, Target) else Target()
     is_settled = attach.snd_settle_mode == SenderSettleMode.SETTLED
     must_exist = _must_exist(attach, fields.get("dynamic"))
-    priority = _priority(attach)
     return ConsumingTerms(
         address,
         source,
@@ -260,14 +263,15 @@ def _terms(attach: Attach, address: str, source: Source, **fields: Any) -> Consu
         source.default_outcome,
         is_settled,
         must_exist=must_exist,
-        priority=priority,
+        priority=_priority(attach),
+        is_exclusive=_is_exclusive(attach),
         **fields,
     )
 
 
 def _priority(attach: Attach) -> int:
     """Return the priority in the properties of an attach. Raises Refusal if it is no number in the bounds."""
-    properties = attach.properties if isinstance(attach.properties, dict) else {}
+    properties = _properties(attach)
     found = next((properties[name] for name in _PRIORITIES if name in properties), None)
     if found is None:
         return 0
@@ -275,6 +279,19 @@ def _priority(attach: Attach) -> int:
         expected = f"a whole number from -{PRIORITY_MAX} to {PRIORITY_MAX}"
         raise Refusal("amqp:invalid-field", f"the priority of a receiver is {expected}, found {found!r:.80}")
     return int(found)
+
+
+def _is_exclusive(attach: Attach) -> bool:
+    """Return whether a receiver wants to be the only consumer. Raises Refusal if the property is no boolean."""
+    found = _properties(attach).get(_EXCLUSIVE)
+    if found is not None and not isinstance(found, bool):
+        raise Refusal("amqp:invalid-field", f"{_EXCLUSIVE} of a receiver is true or false, found {found!r:.80}")
+    return bool(found)
+
+
+def _properties(attach: Attach) -> dict[Any, Any]:
+    """Return the properties of an attach; none if their keys are of types that no property here has."""
+    return attach.properties if isinstance(attach.properties, dict) else {}
 
 
 def _must_exist(attach: Attach, dynamic: Dynamic | None) -> bool:
