@@ -71,6 +71,8 @@ class AttachConsumer(SignedCommand):
     """Whether it wants to be the only consumer of its queue."""
     priority: int = 0
     """Its priority among the consumers of its queue: the highest with credit are served first."""
+    rate: float = 0.0
+    """The most messages a second that it gets; 0: no limit."""
 
 
 @final

@@ -8,7 +8,7 @@ Rule 3. A consumer that excluded an entry (undeliverable-here) is skipped for it
 Rule 4. A consumer with a selector has its own scan (selector_scan.py), before the other consumers. If the scans use up
         a tick, the other consumers are served first in the queue's next one. The scans of a tick have a limit of time.
 Rule 5. Of the consumers with credit those with the highest priority are served. An exclusive queue serves one consumer,
-        the first that attached.
+        the first that attached. Credit that a consumer's rate holds back is no credit here.
 Rule 6. A dispatch delivers at most `budget` messages, and stops after the message that uses up the budget of bytes. So
         it always delivers one. A queue with more messages stays dirty for the next tick, after the others. At most
         `budget` queues are visited, because a visit without a delivery costs time too. A delivery with annotations that
@@ -162,6 +162,7 @@ class Dispatch(Struct):
         has_more, last = False, None
         for want in sorted(ring, key=_priority_of) if queue.id in self.demand.prioritized else list(ring):
             if want.credit <= 0:
+                self.drain(want)
                 continue
             event_count = len(self.events)
             scan, journal = want.scan, self.demand.journal(queue.id)
@@ -324,6 +325,12 @@ class Dispatch(Struct):
         want.held.append(effect)
         want.held_count += count
         want.credit -= count
+        if want.rate is not None:
+            # Else the time before this delivery would count for the next ones.
+            want.rate.refill(self.elapsed_us)
+            want.rate.take(count)
+            if want.throttled and not want.credit:
+                self.demand.starved.append(want)
         self.budget -= count if entries is None else count + sum(map(_entry_cost, entries))
 
     def _serve_returned(self, queue: Queue, ring: deque[Want]) -> Queue:
@@ -426,10 +433,13 @@ class Dispatch(Struct):
                 self.drain(want)
 
     def drain(self, want: Want) -> None:
-        """Report to a draining consumer that no message is available, and use up its credit."""
-        if want.draining and want.credit > 0:
+        """Report to a draining consumer that no message is available, and use up its credit.
+
+        A message that its rate holds back is not available.
+        """
+        if want.draining and (want.credit > 0 or want.throttled):
             want.draining = False
-            want.credit = 0
+            want.credit = want.throttled = 0
             self.effects.append(Drained(want.consumer, want.link))
 
 

@@ -27,6 +27,7 @@ from ambermq.engine.decide.decide import DECIDE, refused
 from ambermq.engine.dispatch.demand import Want
 from ambermq.engine.dispatch.message_peek import MessagePeek
 from ambermq.engine.dispatch.selector_scan import SelectorScan
+from ambermq.engine.dispatch.token_bucket import TokenBucket
 from ambermq.engine.effects import CommandFailed, ConsumerEnded, ConsumerReady, Effect, ProducersEnded, Unfinished
 from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
@@ -171,6 +172,17 @@ class DecidedState(LoggedState):
         for queue in self._unused.take(self.state, now_us, self.config.tick_changes_max):
             self._command_queue.add(EndUnusedQueue(queue, self._unused.is_unused))
 
+    def _refill_rates(self, event_us: int) -> None:
+        """Refill the rates that hold back credit, of as many consumers as a tick serves."""
+        now_us = self.state.elapsed_us(event_us)
+        for consumer in self._rates.take(now_us, self.config.dispatch_messages_max):
+            want = self.demand.wants.get(consumer)
+            if want is not None and want.rate is not None:
+                want.rate.refill(now_us)
+                want.grant(want.credit + want.throttled)
+                self.demand.touch(want.queue)
+                self._rates.watch(want)
+
     def _give_up(self, now_us: int, commands: deque[Command | WideFanout]) -> list[Effect]:
         """Decide what becomes of the messages that their queues give up, before they are offered again."""
         effects: list[Effect] = []
@@ -254,6 +266,10 @@ class DecidedState(LoggedState):
                 scan = None if effect.selector is None else SelectorScan(effect.selector)
                 want = Want(effect.consumer, consumer.queue, command.key, command.settled, scan=scan)
                 want.priority = command.priority
+                if command.rate:
+                    # The newest event is the attach.
+                    want.rate = TokenBucket(command.rate, self.state.elapsed_us(self.state.time_us))
+                    self._has_timers = True
                 self.demand.add(want)
                 if self.state.queues[want.queue].settings.exclusive:
                     self.demand.await_active(want)
@@ -286,6 +302,8 @@ class DecidedState(LoggedState):
         self._release.forget(consumer)
         if want is None:
             return b""
+        if want.rate is not None:
+            self._rates.forget(consumer)
         words: list[int] = []
         for effect in want.held:
             effect.cancelled = True

@@ -35,6 +35,7 @@ from ambermq.engine.loop.discarded_state import DiscardedState
 from ambermq.engine.loop.pending_effects import PendingEffects
 from ambermq.engine.loop.tick_work import LEAVES_PER_CHANGE
 from ambermq.engine.loop.timers.expiry_timers import ExpiryTimers
+from ambermq.engine.loop.timers.rate_timers import RateTimers
 from ambermq.engine.loop.timers.unused_queues import UnusedQueues
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
@@ -62,6 +63,7 @@ class LoggedState:
         self._dead_letters = DeadLetters()
         self._timers = ExpiryTimers()
         self._unused = UnusedQueues()
+        self._rates = RateTimers()
         self._has_ttl = False
         """Whether a queue has a time to live, or has had one."""
         self._has_timers = False

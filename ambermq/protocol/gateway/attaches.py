@@ -172,6 +172,7 @@ class Attaches:
                 must_exist=terms.must_exist,
                 priority=terms.priority,
                 is_exclusive=terms.is_exclusive,
+                rate=terms.rate,
             )
         )
 

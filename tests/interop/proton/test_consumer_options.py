@@ -1,6 +1,7 @@
-"""Options of consumers with proton: the only one, the active one."""
+"""Options of consumers with proton: the only one, the active one, a rate."""
 
 import re
+import time
 from typing import Any
 
 import pytest
@@ -78,3 +79,26 @@ def test_the_active_consumer_is_told(connect: Connect, queue: str) -> None:
     manager.ask("UPDATE", queue, {"exclusive": False})
     peers[1].wait(lambda: len(frames[1].active()) == 3, "the flow")
     assert frames[1].active()[-1] == "false"
+
+
+def test_a_rate(connect: Connect, queue: str) -> None:
+    """A consumer gets so many messages a second; another one gets what is left, and a drain is answered."""
+    connect().sender(queue).send(*[str(number) for number in range(60)])
+    slow_peer, fast_peer = connect(), connect()
+    slow = slow_peer.receiver(queue, options=Properties(rate=20), credit=30)
+    begin_s = time.monotonic()
+    slow.wait(21)
+    taken_s = time.monotonic() - begin_s
+    assert 0.9 < taken_s < 3
+    fast = fast_peer.receiver(queue, credit=25)
+    fast.wait(25)
+    slow.wait(9)
+    slow.drain(10)
+    assert len(slow.got) < 5
+
+
+@pytest.mark.parametrize("rate", [0, -1, "1", True])
+def test_no_rate(peer: ProtonPeer, queue: str, rate: object) -> None:
+    """Another value refuses the attach."""
+    with pytest.raises(LinkDetached, match="ambermq:rate of a receiver is a number of messages a second"):
+        peer.receiver(queue, options=Properties(rate=rate))

@@ -3,15 +3,14 @@
 A use is a link that receives, browses or sends to the address of the queue, a publish, and a management request that
 reads or declares it. A link is a use until it ends.
 
-Rule 1. Each queue with a timer has one entry in the heap. A use only notes its time: the entry moves when it is due.
-Rule 2. A queue with a link has no entry after it was due. The end of the link adds one. So nothing polls.
+Rule 1. A use only notes its time: the timer of the queue is set anew when it is due.
+Rule 2. A queue with a link has no timer after it was due. The end of the link sets one. So nothing polls.
 Rule 3. All of it is volatile. A start counts as a use of each queue.
 """
 
-from heapq import heapify, heappop, heappush
 from typing import Any, Final, final
 
-from ambermq.engine.loop.schedule import FOREVER_US
+from ambermq.engine.loop.timers.timer_heap import TimerHeap
 from ambermq.engine.model.muxer import QUEUE_MUXER
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import Producer, State
@@ -20,22 +19,19 @@ __all__ = ["UnusedQueues"]
 
 _RETRY_US: Final = 1_000_000
 """A queue whose end was asked for is looked at again after so long, in case that it was used meanwhile."""
-_SPARE_ENTRIES: Final = 1024
 
 
 @final
 class UnusedQueues:
     """The queues of one virtual host that end without use. All times are elapsed times in microseconds."""
 
-    __slots__ = ("_browsers", "_due", "_heap", "_senders", "used_us")
+    __slots__ = ("_browsers", "_senders", "_timers", "used_us")
 
     def __init__(self) -> None:
         self.used_us: dict[int, int] = {}
         """The last use of each queue with `expires_ms`."""
-        self._due: dict[int, int] = {}
-        """The time of the entry of each queue that has one."""
-        self._heap: list[tuple[int, int]] = []
-        """Those times with their queues; it may have others, of queues that are gone."""
+        self._timers = TimerHeap()
+        """By queue."""
         self._senders: dict[str, int] = {}
         """The number of producers by the name of the queue that their address names."""
         self._browsers: dict[int, int] = {}
@@ -44,27 +40,24 @@ class UnusedQueues:
     @property
     def next_us(self) -> int:
         """The time of the next look; FOREVER_US without one."""
-        heap = self._heap
-        while heap and self._due.get(heap[0][1]) != heap[0][0]:
-            heappop(heap)
-        return heap[0][0] if heap else FOREVER_US
+        return self._timers.next_us
 
     def configure(self, queue: Queue, now_us: int) -> None:
         """Begin or end the timer of a queue whose settings are new."""
         self._forget_timer(queue.id)
         if queue.settings.expires_ms:
             self.used_us[queue.id] = now_us
-            self._add(queue.id, now_us + 1000 * queue.settings.expires_ms)
+            self._timers.add(queue.id, now_us + 1000 * queue.settings.expires_ms)
 
     def note_use(self, queue: Queue | None, now_us: int) -> None:
         """Note a use, or the end of a link."""
         if queue is not None and queue.id in self.used_us:
             self.used_us[queue.id] = now_us
-            if queue.id not in self._due:
-                self._add(queue.id, now_us + 1000 * queue.settings.expires_ms)
+            if queue.id not in self._timers:
+                self._timers.add(queue.id, now_us + 1000 * queue.settings.expires_ms)
 
     def note_publish(self, queue: int, now_us: int) -> None:
-        """Note a publish; a queue without an entry has a link, whose end adds one."""
+        """Note a publish; a queue without a timer has a link, whose end sets one."""
         if queue in self.used_us:
             self.used_us[queue] = now_us
 
@@ -96,9 +89,9 @@ class UnusedQueues:
 
     def clear(self) -> None:
         """Forget everything: the virtual host was reset."""
-        for table in (self.used_us, self._due, self._senders, self._browsers):
+        self._timers.clear()
+        for table in (self.used_us, self._senders, self._browsers):
             table.clear()
-        self._heap.clear()
 
     def is_unused(self, state: State, queue: Queue, now_us: int) -> bool:
         """Return whether a queue was not used for as long as its settings say."""
@@ -112,18 +105,16 @@ class UnusedQueues:
         If there are more, the next look is due still.
         """
         found: list[int] = []
-        while count_max > 0 and self.next_us <= now_us:
+        while count_max > 0 and (queue_id := self._timers.pop_due(now_us)) is not None:
             count_max -= 1
-            queue_id = heappop(self._heap)[1]
-            del self._due[queue_id]
             queue = state.queues.get(queue_id)
             if queue is None or self._has_links(state, queue):
                 continue
             if self.is_unused(state, queue, now_us):
                 found.append(queue_id)
-                self._add(queue_id, now_us + _RETRY_US)
+                self._timers.add(queue_id, now_us + _RETRY_US)
             else:
-                self._add(queue_id, self.used_us[queue_id] + 1000 * queue.settings.expires_ms)
+                self._timers.add(queue_id, self.used_us[queue_id] + 1000 * queue.settings.expires_ms)
         return found
 
     def _has_links(self, state: State, queue: Queue) -> bool:
@@ -131,15 +122,9 @@ class UnusedQueues:
             return True
         return queue.id in state.links if queue.lifetime else queue.name in self._senders
 
-    def _add(self, queue: int, due_us: int) -> None:
-        self._due[queue] = due_us
-        heappush(self._heap, (due_us, queue))
-
     def _forget_timer(self, queue: int) -> None:
         self.used_us.pop(queue, None)
-        if self._due.pop(queue, None) is not None and len(self._heap) > 2 * len(self._due) + _SPARE_ENTRIES:
-            self._heap = [(due_us, one) for one, due_us in self._due.items()]
-            heapify(self._heap)
+        self._timers.remove(queue)
 
 
 def _subtract(counts: dict[Any, int], key: str | int) -> None:

@@ -187,7 +187,7 @@ def test_a_deleted_queue_leaves_nothing() -> None:
     for _ in range(3000):
         rig.do(DeleteQueue("key", "q"))
         declare(rig, "q", expires_ms=1000)
-    assert len(rig.loop._unused._heap) < 1100
+    assert len(rig.loop._unused._timers) < 1100
     rig.do(ResetHost("key"))
     assert rig.loop._unused.next_us == FOREVER_US
     assert not rig.loop._unused.used_us
