@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AT_CLOSE",
     "NOW",
+    "ActiveChanged",
     "Answered",
     "CommandFailed",
     "ConsumerEnded",
@@ -181,6 +182,16 @@ class ProducersEnded(Struct):
 
 
 @final
+class ActiveChanged(Struct):
+    """A consumer of an exclusive queue became the active one, or is not the active one."""
+
+    consumer: int
+    link: Any
+    is_active: bool
+    after: int = AT_CLOSE
+
+
+@final
 class Drained(Struct):
     """No message is available for a draining consumer."""
 
@@ -210,5 +221,6 @@ Effect = (
     | ProducersEnded
     | Drained
     | Posted
+    | ActiveChanged
     | Unfinished
 )

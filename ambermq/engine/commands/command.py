@@ -1,12 +1,12 @@
 """The closed union of all commands."""
 
 from ambermq.engine.commands.compaction import CompactionCommand, RecordCompaction
-from ambermq.engine.commands.lifecycle import EndNodes, ResetHost
+from ambermq.engine.commands.lifecycle import EndNodes, EndUnusedQueue, ResetHost
 from ambermq.engine.commands.links import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer, EndLinks
 from ambermq.engine.commands.messages import GiveUp, Publish, ReportDamage, Settle
 from ambermq.engine.commands.moves import FindMessages, MoveMessages, RemoveMessages
 from ambermq.engine.commands.muxers import AttachMember, DeclareMuxer, DeleteMuxer, DetachMember, UpdateMuxer
-from ambermq.engine.commands.questions import ExplainRoute, Inspect
+from ambermq.engine.commands.questions import ExplainRoute, Inspect, NoteBrowser
 from ambermq.engine.commands.queues import DeclareQueue, DeleteQueue, DeleteSubscription, PurgeQueue, UpdateQueue
 from ambermq.engine.commands.snapshots import SnapshotCommand
 from ambermq.engine.commands.transactions import BeginTransaction, Discharge, TidyQueues
@@ -40,10 +40,12 @@ Command = (
     | AttachMember
     | DetachMember
     | EndNodes
+    | EndUnusedQueue
     | ResetHost
     | RecordCompaction
     | CompactionCommand
     | Inspect
+    | NoteBrowser
     | ExplainRoute
     | SnapshotCommand
 )

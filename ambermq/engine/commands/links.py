@@ -67,8 +67,12 @@ class AttachConsumer(SignedCommand):
     """Raises Refused if it may not attach to a subscription that exists."""
     must_exist: bool = False
     """Whether it wants only what exists: a queue or a durable subscription that it would create is refused."""
+    is_exclusive: bool = False
+    """Whether it wants to be the only consumer of its queue."""
     priority: int = 0
     """Its priority among the consumers of its queue: the highest with credit are served first."""
+    rate: float = 0.0
+    """The most messages a second that it gets; 0: no limit."""
 
 
 @final

@@ -8,7 +8,7 @@ from msgspec import Struct
 from ambermq.engine.model.state import State
 from ambermq.log.buffer import Buffer
 
-__all__ = ["ExplainRoute", "Inspect"]
+__all__ = ["ExplainRoute", "Inspect", "NoteBrowser"]
 
 
 @final
@@ -17,6 +17,17 @@ class Inspect(Struct):
 
     key: Any
     read: Callable[[State], Any]
+    queue: str = ""
+    """The name of the queue that it reads, which is a use of that queue; empty for none."""
+
+
+@final
+class NoteBrowser(Struct):
+    """Note that a link begins or ends to browse a queue. It has no answer."""
+
+    queue: int
+    count: int
+    """1: a link begins; -1: a link ends."""
 
 
 @final

@@ -2,7 +2,8 @@
 
 Rule 1. One decision creates a link and what it needs: a queue for its address, a subscription, a dynamic node.
 Rule 2. A consumer that holds more messages than a tick takes returns them in parts (release_parts.py).
-Rule 3. A detach ends the nodes whose lifetime policy says so (end_nodes.py).
+Rule 3. A detach ends the nodes whose lifetime policy says so, and a queue with `auto_delete` whose last consumer it is
+        (end_nodes.py).
 """
 
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from ambermq.engine.decide.subscribe import SubscriptionPlace, compiled, recall,
 from ambermq.engine.decide.wiring import create_queue, new_queue, not_creatable
 from ambermq.engine.effects import ConsumerReady, ProducerReady, Unfinished
 from ambermq.engine.entries.entry_word import WORD_BYTES
-from ambermq.engine.errors import Refused
+from ambermq.engine.errors import Refused, counted
 from ambermq.engine.events import (
     ConsumerAttached,
     ConsumerDetached,
@@ -141,11 +142,12 @@ def _attach_consumer(state: State, command: AttachConsumer, context: DecisionCon
     place = _place(state, command, context)
     if place.is_unfinished:
         return place.events, [*place.effects, Unfinished(command)]
+    _check_exclusive(state, place, is_exclusive=command.is_exclusive)
     # The selector of a subscription is part of the wiring: messages on its queue match it already.
     selector = None if place.subscription is not None else compiled(command.selector, context)
     offset = context.next_offset + len(place.events)
     text = "" if selector is None else command.selector
-    names = (command.container, command.link, text, place.owns, command.by)
+    names = (command.container, command.link, text, place.owns, command.by, command.is_exclusive)
     attached = ConsumerAttached(offset, context.now_us, place.queue, *names)
     ready = ConsumerReady(
         command.key,
@@ -156,6 +158,22 @@ def _attach_consumer(state: State, command: AttachConsumer, context: DecisionCon
         created=place.created,
     )
     return [*place.events, attached], [*place.effects, ready]
+
+
+def _check_exclusive(state: State, place: SubscriptionPlace, *, is_exclusive: bool) -> None:
+    """Raise Refused if a consumer wants to be the only one of its queue and is not, or if another one is."""
+    if place.queue not in state.queues:
+        return
+    receivers = (fold(state, place.events) if place.events else state).receivers.get(place.queue)
+    if not receivers:
+        return
+    name = state.queues[place.queue].name
+    if is_exclusive:
+        why = f"queue {name!r} has {counted(len(receivers), 'consumer')}, so no other one is its only consumer"
+        raise Refused("amqp:resource-locked", why)
+    # An exclusive consumer is alone, so it is the first one.
+    if state.consumers[next(iter(receivers))].is_exclusive:
+        raise Refused("amqp:resource-locked", f"queue {name!r} has an exclusive consumer, which is its only one")
 
 
 def _place(state: State, command: AttachConsumer, context: DecisionContext) -> SubscriptionPlace:
@@ -227,10 +245,11 @@ def _detach_consumer(state: State, command: DetachConsumer, context: DecisionCon
         return events + part, [Unfinished(replace(command, unsent=b""))]
     events.append(ConsumerDetached(context.next_offset + len(events), context.now_us, consumer.id))
     is_unsubscribed = command.is_closed and queue.id in state.subscriptions and queue.consumers == 1
-    if not (queue.lifetime or consumer.owns or is_unsubscribed):
+    is_last = queue.settings.auto_delete and queue.consumers == 1
+    if not (queue.lifetime or consumer.owns or is_unsubscribed or is_last):
         return events, []
     after, at = fold(state, events), context_after(context, events)
-    deleted = (queue.id,) if is_unsubscribed and not queue.lifetime else ()
+    deleted = (queue.id,) if is_last or (is_unsubscribed and not queue.lifetime) else ()
     closed = () if command.keeps_node else (consumer.owns,)
     more, effects = end_nodes(after, (queue.id, consumer.owns), at, closed=closed, deleted=deleted)
     return events + more, effects

@@ -11,6 +11,7 @@ from ambermq.engine.commands import (
     EndLinks,
     GiveUp,
     Inspect,
+    NoteBrowser,
     Publish,
     PurgeQueue,
     RecordCompaction,
@@ -80,12 +81,14 @@ def refused(command: Command, refusal: Refused) -> Decision:
 def started(state: State, context: DecisionContext) -> list[Event]:
     """Return the events of a start of the broker: the new epoch, the end of nodes, the missing predeclared wiring.
 
-    Nodes that need a link end. The predeclared wiring is missing at the first start, and if a repair of the log lost
-    it: then the queues are attached to it again. Before the first start `state` has the requested mode.
+    Nodes that need a link end, and queues with `auto_delete` that had a consumer. The predeclared wiring is missing at
+    the first start, and if a repair of the log lost it: then the queues are attached to it again. Before the first
+    start `state` has the requested mode.
     """
     events: list[Event] = [Started(context.next_offset, context.now_us, state.epoch + 1, state.mode)]
+    left = [queue.id for queue in state.queues.values() if queue.consumers]
     state = fold(state, events)
-    events += end_nodes_at_start(state, context_after(context, events))
+    events += end_nodes_at_start(state, context_after(context, events), left=left)
     state = fold(state, events[1:])
     return events + predeclared(state, context_after(context, events))
 
@@ -153,6 +156,10 @@ def _inspect(state: State, command: Inspect, _context: DecisionContext) -> Decis
     return [], [Answered(command.key, command.read(state))]
 
 
+def _note_browser(_state: State, _command: NoteBrowser, _context: DecisionContext) -> Decision:
+    return [], []
+
+
 _Decide = Callable[[State, Any, DecisionContext], Decision]
 
 
@@ -179,6 +186,7 @@ _DECISIONS: Final[dict[type, _Decide]] = {
     ReportDamage: _report_damage,
     RecordCompaction: _record_compaction,
     Inspect: _inspect,
+    NoteBrowser: _note_browser,
     **LINK_DECISIONS,
     **WIRING_DECISIONS,
     **END_DECISIONS,

@@ -1,7 +1,7 @@
 """The end of queues and muxers: by their lifetime policy, or by a deletion.
 
 Rule 1. A node with a lifetime policy is checked after each event that may end it: a link or the last message is gone,
-        or the broker starts. Nothing polls.
+        or the broker starts. Nothing polls. A queue that is unused for too long has a timer in the loop.
 Rule 2. Teardown removes a node with its attachments and links. Muxers with a lifetime policy that sent to it are
         checked next.
 Rule 3. A decision with more changes than a tick takes is made in parts. The rest is the command EndNodes, which is
@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from ambermq.engine.commands import EndLinks, EndNodes
+from ambermq.engine.commands import EndLinks, EndNodes, EndUnusedQueue
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.teardown import Teardown
 from ambermq.engine.effects import ConsumerEnded, Effect, ProducersEnded, Unfinished
@@ -67,11 +67,15 @@ def end_nodes(
     return part.events, [*part.effects, *then]
 
 
-def end_nodes_at_start(state: State, context: DecisionContext) -> list[Event]:
-    """Return the events that end nodes at a start of the broker, when no link is left."""
-    nodes = [queue.id for queue in state.queues.values() if queue.lifetime]
+def end_nodes_at_start(state: State, context: DecisionContext, *, left: Collection[int]) -> list[Event]:
+    """Return the events that end nodes at a start of the broker, when no link is left.
+
+    `left` are the queues whose last consumer has gone with the broker.
+    """
+    deleted = frozenset(queue for queue in left if state.queues[queue].settings.auto_delete)
+    nodes = [queue.id for queue in state.queues.values() if queue.lifetime or queue.id in deleted]
     nodes += [muxer.id for muxer in state.muxers.values() if muxer.options.lifetime]
-    return end_nodes(state, sorted(nodes), context, closed=frozenset(nodes), changes_max=_ALL)[0]
+    return end_nodes(state, sorted(nodes), context, closed=frozenset(nodes), deleted=deleted, changes_max=_ALL)[0]
 
 
 def end_links(links: EndLinks, context: DecisionContext) -> list[Effect]:
@@ -110,6 +114,13 @@ def _end_nodes(state: State, command: EndNodes, context: DecisionContext) -> Dec
     return end_nodes(state, command.nodes, context, closed=command.closed, deleted=command.deleted, then=command.then)
 
 
+def _end_unused_queue(state: State, command: EndUnusedQueue, context: DecisionContext) -> Decision:
+    queue = state.queues.get(command.queue)
+    if queue is None or not command.is_unused(state, queue, state.elapsed_us(context.now_us)):
+        return [], []
+    return end_nodes(state, (queue.id,), context, deleted=(queue.id,))
+
+
 def _end_links(_state: State, command: EndLinks, context: DecisionContext) -> Decision:
     return [], end_links(command, context)
 
@@ -142,5 +153,6 @@ def _must_end(state: State, node: int, *, is_closed: bool, is_deleted: bool) -> 
 
 END_DECISIONS: dict[type, Callable[[State, Any, DecisionContext], Decision]] = {
     EndNodes: _end_nodes,
+    EndUnusedQueue: _end_unused_queue,
     EndLinks: _end_links,
 }

@@ -9,6 +9,7 @@ from typing import Any, Final, final
 
 from ambermq.engine.dispatch.returned_walk import ReturnedCursor, ReturnJournal
 from ambermq.engine.dispatch.selector_scan import SelectorScan
+from ambermq.engine.dispatch.token_bucket import TokenBucket
 from ambermq.engine.effects import Deliver
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.events import ConsumerDetached, Event, Settled
@@ -48,6 +49,21 @@ class Want:
     """The consumer ended: it has no turns, but may still be in its ring."""
     priority: int = 0
     """Consumers with credit and a higher priority are served first."""
+    rate: TokenBucket | None = None
+    """What limits its messages by time; None without a limit."""
+    throttled: int = 0
+    """The credit that its rate holds back, beside `credit`."""
+
+    def grant(self, credit: int) -> None:
+        """Set the credit; the part that the rate does not allow now is held back."""
+        self.credit = credit if self.rate is None else max(min(credit, self.rate.available), 0)
+        self.throttled = credit - self.credit
+
+    def take_back(self, count: int) -> None:
+        """Return the credit of messages that the consumer did not get."""
+        if self.rate is not None:
+            self.rate.take(-count)
+        self.credit += count
 
 
 @final
@@ -59,8 +75,19 @@ class Demand:
     """
 
     __slots__ = (
-        *("_first", "_gone", "dirty", "journals", "parked", "passed_over", "prioritized", "rings", "scanning"),
-        "wants",
+        *(
+            "_first",
+            "_gone",
+            "active",
+            "dirty",
+            "journals",
+            "parked",
+            "passed_over",
+            "prioritized",
+            "rings",
+            "scanning",
+        ),
+        *("starved", "untold", "wants"),
     )
 
     def __init__(self) -> None:
@@ -84,6 +111,12 @@ class Demand:
         """Queues with a consumer whose priority is not 0."""
         self._first: dict[int, Want] = {}
         """The consumer that attached first, by queue, where that was asked for."""
+        self.active: dict[int, Want] = {}
+        """The active consumers of exclusive queues, by queue; one may have ended since the last dispatch."""
+        self.starved: list[Want] = []
+        """The consumers whose rate holds back all of their credit since the last dispatch."""
+        self.untold: dict[int, list[Want]] = {}
+        """The consumers of exclusive queues that do not know yet whether they are active, by queue."""
 
     def add(self, want: Want) -> None:
         """Add a consumer at the end of its queue's ring."""
@@ -98,6 +131,7 @@ class Demand:
         want = self.wants.pop(consumer, None)
         if want is not None:
             want.credit, want.draining, want.is_gone = 0, False, True
+            want.throttled = 0
             self._remove_from_ring(want)
             # It may stay in its ring for long, and must not hold its link, which holds its whole connection.
             want.link = want.scan = None
@@ -121,6 +155,8 @@ class Demand:
             self.journals.pop(want.queue, None)
             self.prioritized.discard(want.queue)
             self._first.pop(want.queue, None)
+            self.active.pop(want.queue, None)
+            self.untold.pop(want.queue, None)
         self.passed_over.discard(want.queue)
 
     def first_of(self, queue: int) -> Want | None:
@@ -134,6 +170,16 @@ class Demand:
             else:
                 self._first[queue] = known
         return known
+
+    def await_active(self, want: Want) -> None:
+        """Note a new consumer of an exclusive queue: the next dispatch says whether it is the active one."""
+        self.untold.setdefault(want.queue, []).append(want)
+        self.dirty[want.queue] = None
+
+    def check_active(self, queue: int) -> None:
+        """Mark a queue as dirty, whatever its consumers wait for: its active consumer may be another one."""
+        if queue in self.rings or queue in self.scanning:
+            self.dirty[queue] = None
 
     def touch(self, queue: int) -> None:
         """Mark a queue as dirty if it has consumers; a single consumer without credit needs no dispatch."""

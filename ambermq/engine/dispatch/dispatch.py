@@ -8,7 +8,7 @@ Rule 3. A consumer that excluded an entry (undeliverable-here) is skipped for it
 Rule 4. A consumer with a selector has its own scan (selector_scan.py), before the other consumers. If the scans use up
         a tick, the other consumers are served first in the queue's next one. The scans of a tick have a limit of time.
 Rule 5. Of the consumers with credit those with the highest priority are served. An exclusive queue serves one consumer,
-        the first that attached.
+        the first that attached. Credit that a consumer's rate holds back is no credit here.
 Rule 6. A dispatch delivers at most `budget` messages, and stops after the message that uses up the budget of bytes. So
         it always delivers one. A queue with more messages stays dirty for the next tick, after the others. At most
         `budget` queues are visited, because a visit without a delivery costs time too. A delivery with annotations that
@@ -28,7 +28,7 @@ from ambermq.engine.config import EngineConfig
 from ambermq.engine.dispatch.demand import Demand, Want
 from ambermq.engine.dispatch.returned_walk import Visits
 from ambermq.engine.dispatch.selector_scan import Peek, SelectorScan, is_available
-from ambermq.engine.effects import AT_CLOSE, Deliver, Drained, Effect
+from ambermq.engine.effects import AT_CLOSE, ActiveChanged, Deliver, Drained, Effect
 from ambermq.engine.entries.entry import Entry
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, size_of, total_size, unpack_words
 from ambermq.engine.entries.outcome import ACCEPTED
@@ -84,6 +84,8 @@ def dispatch(
         queue = result.state.queues.get(queue_id)
         ring, scanning = demand.rings.get(queue_id), demand.scanning.get(queue_id)
         has_more = False
+        if queue is not None and (queue.settings.exclusive or queue_id in demand.active):
+            result.find_active(queue)
         if queue is not None and queue.settings.paused:
             result.drain_all(ring, scanning)
             del demand.dirty[queue_id]
@@ -160,6 +162,7 @@ class Dispatch(Struct):
         has_more, last = False, None
         for want in sorted(ring, key=_priority_of) if queue.id in self.demand.prioritized else list(ring):
             if want.credit <= 0:
+                self.drain(want)
                 continue
             event_count = len(self.events)
             scan, journal = want.scan, self.demand.journal(queue.id)
@@ -322,6 +325,12 @@ class Dispatch(Struct):
         want.held.append(effect)
         want.held_count += count
         want.credit -= count
+        if want.rate is not None:
+            # Else the time before this delivery would count for the next ones.
+            want.rate.refill(self.elapsed_us)
+            want.rate.take(count)
+            if want.throttled and not want.credit:
+                self.demand.starved.append(want)
         self.budget -= count if entries is None else count + sum(map(_entry_cost, entries))
 
     def _serve_returned(self, queue: Queue, ring: deque[Want]) -> Queue:
@@ -386,16 +395,33 @@ class Dispatch(Struct):
         repeats = all(want is turn for want, turn in zip(wants, cycle(turns), strict=False))
         return self._acquire(queue, list(turns if repeats else wants), pack_words(words))
 
-    def only_active(
-        self, queue: Queue, ring: deque[Want] | None, scanning: deque[Want] | None
-    ) -> tuple[deque[Want] | None, deque[Want] | None]:
-        """Return the consumers of an exclusive queue that may get messages: the first one, or none.
+    def find_active(self, queue: Queue) -> None:
+        """Find the active consumer of a queue: the first one of an exclusive queue; report what has changed.
 
         It waits until all that earlier consumers held is back.
         """
-        active = self.demand.first_of(queue.id)
-        self.drain_all(*[[one for one in some or () if one is not active] for some in (ring, scanning)])
-        if active is None or any(holder < active.consumer for holder in queue.acquired):
+        demand = self.demand
+        before, active = demand.active.get(queue.id), None
+        if queue.settings.exclusive:
+            active = demand.first_of(queue.id)
+            if active is not None and any(holder < active.consumer for holder in queue.acquired):
+                active = None
+        told = [(want, False) for want in demand.untold.pop(queue.id, ()) if want is not active]
+        if active is not before:
+            told += [(before, False)] if before is not None else []
+            told += [(active, True)] if active is not None else []
+            demand.active.pop(queue.id, None)
+            if active is not None:
+                demand.active[queue.id] = active
+        self.effects += [ActiveChanged(one.consumer, one.link, is_so) for one, is_so in told if not one.is_gone]
+
+    def only_active(
+        self, queue: Queue, ring: deque[Want] | None, scanning: deque[Want] | None
+    ) -> tuple[deque[Want] | None, deque[Want] | None]:
+        """Return the consumers of an exclusive queue that may get messages: the active one, or none."""
+        first, active = self.demand.first_of(queue.id), self.demand.active.get(queue.id)
+        self.drain_all(*[[one for one in some or () if one is not first] for some in (ring, scanning)])
+        if active is None:
             return None, None
         alone = deque((active,))
         return (alone, None) if active.scan is None else (None, alone)
@@ -407,10 +433,13 @@ class Dispatch(Struct):
                 self.drain(want)
 
     def drain(self, want: Want) -> None:
-        """Report to a draining consumer that no message is available, and use up its credit."""
-        if want.draining and want.credit > 0:
+        """Report to a draining consumer that no message is available, and use up its credit.
+
+        A message that its rate holds back is not available.
+        """
+        if want.draining and (want.credit > 0 or want.throttled):
             want.draining = False
-            want.credit = 0
+            want.credit = want.throttled = 0
             self.effects.append(Drained(want.consumer, want.link))
 
 

@@ -92,6 +92,8 @@ class ConsumerAttached(Struct):
     """The queue or muxer that was created for it; 0 for none."""
     user: str = ""
     """The user of its connection; empty if none is known."""
+    is_exclusive: bool = False
+    """Whether its queue takes no other consumer while it is there."""
 
 
 class _ConsumerMeta(Struct, omit_defaults=True):
@@ -100,24 +102,27 @@ class _ConsumerMeta(Struct, omit_defaults=True):
     selector: str = ""
     owns: int = 0
     user: str = ""
+    exclusive: bool = False
 
 
 _decode_consumer: Final = json.Decoder(_ConsumerMeta).decode
 
 
 def _consumer_meta(event: ConsumerAttached) -> bytes:
-    return encode_json(_ConsumerMeta(event.container, event.link, event.selector, event.owns, event.user))
+    names = (event.container, event.link, event.selector, event.owns, event.user)
+    return encode_json(_ConsumerMeta(*names, event.is_exclusive))
 
 
 def _read_consumer(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> ConsumerAttached:
     keys = _decode_consumer(meta)
-    names = (keys.container, keys.link, keys.selector, keys.owns, keys.user)
+    names = (keys.container, keys.link, keys.selector, keys.owns, keys.user, keys.exclusive)
     return ConsumerAttached(offset, time_us, row[4], *names)
 
 
 def _consumer_facts(event: ConsumerAttached) -> Facts:
     facts: Facts = {"consumer": event.offset, "container": event.container, "link": event.link}
     facts |= {"selector": event.selector} if event.selector else {}
+    facts |= {"exclusive": True} if event.is_exclusive else {}
     facts |= {"user": event.user} if event.user else {}
     return facts | ({"owns": event.owns} if event.owns else {})
 
@@ -172,7 +177,7 @@ TYPES: Final = (
         event=ConsumerAttached,
         number=9,
         name="consumer-attached",
-        layout=Layout(queue="queue", meta="JSON `{container, link, selector, owns, user}`"),
+        layout=Layout(queue="queue", meta="JSON `{container, link, selector, owns, user, exclusive}`"),
         meta=_consumer_meta,
         json=_ConsumerMeta,
         read=_read_consumer,
@@ -181,7 +186,7 @@ TYPES: Final = (
         queue="queue",
         facts=_consumer_facts,
         facts_text=(
-            "`queue` `queue_id` `consumer` `container` `link`; `selector` if it has one; "
+            "`queue` `queue_id` `consumer` `container` `link`; `selector` if it has one; `exclusive` if it is alone; "
             "`owns`, the id of a queue or muxer that was created for the link; `user` if it is known"
         ),
         line=("{container}/{link} receives from {queue_id:queue}", Choice("selector", " where {selector}"), _USER),

@@ -272,7 +272,7 @@ def _producer_detached(state: State, event: ProducerDetached) -> State:
 
 
 def _consumer_attached(state: State, event: ConsumerAttached) -> State:
-    names = (event.queue, event.container, event.link, event.selector, event.owns)
+    names = (event.queue, event.container, event.link, event.selector, event.owns, event.is_exclusive)
     state = state.with_fields(
         time_us=event.time_us, consumers=state.consumers.set(event.offset, Consumer(event.offset, *names))
     )

@@ -8,13 +8,18 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from ambermq.engine.address import queue_name
 from ambermq.engine.commands import (
     AttachConsumer,
     BeginTransaction,
     Command,
+    DeclareQueue,
     DetachConsumer,
     Discharge,
+    EndUnusedQueue,
     GiveUp,
+    Inspect,
+    NoteBrowser,
     Publish,
     Settle,
     Transaction,
@@ -26,6 +31,7 @@ from ambermq.engine.decide.messages.transactions import rolled_back
 from ambermq.engine.dispatch.demand import Want
 from ambermq.engine.dispatch.message_peek import MessagePeek
 from ambermq.engine.dispatch.selector_scan import SelectorScan
+from ambermq.engine.dispatch.token_bucket import TokenBucket
 from ambermq.engine.effects import (
     CommandFailed,
     ConsumerEnded,
@@ -55,6 +61,8 @@ from ambermq.log.write.log import Log
 __all__ = ["DecidedState"]
 
 _TOO_MUCH: Final = "amqp:resource-limit-exceeded"
+_USES: Final = frozenset({DeclareQueue, Inspect, NoteBrowser})
+"""The commands that may use a queue and leave no event."""
 
 
 class DecidedState(LoggedState):
@@ -154,6 +162,8 @@ class DecidedState(LoggedState):
             changes_left -= changes
             if type(command) in HIDDEN_WORK:
                 changes_left -= hidden_work(command)
+            if type(command) in _USES:
+                self._note_use(command, now_us)
             if wide:
                 commands.appendleft(WideFanout(command, *wide, answers))
                 continue
@@ -191,6 +201,41 @@ class DecidedState(LoggedState):
             moment = DecisionContext(event_us, self.log.draft.next_offset, 0, self.config, self.router)
             self._log_and_apply(rolled_back(self.state, transaction, moment), is_whole=True)
             self.transactions.end(transaction)
+
+    def _note_use(self, command: Command, now_us: int) -> None:
+        """Note that a request or a browsing link uses a queue."""
+        if type(command) is NoteBrowser:
+            self._unused.browse(command.queue, command.count)
+            queue = self.state.queues.get(command.queue)
+        elif not self._unused.used_us:
+            return
+        elif type(command) is DeclareQueue:
+            try:
+                queue = self.state.queue_named(queue_name(command.name, name_bytes_max=self.config.name_bytes_max))
+            except Refused:
+                return
+        else:
+            queue = self.state.queue_named(command.queue) if type(command) is Inspect else None
+        self._unused.note_use(queue, self.state.elapsed_us(now_us))
+
+    def _end_unused(self, event_us: int) -> None:
+        """Submit the ends of queues that were unused for too long; no more while the last ones are not decided."""
+        if self._command_queue.rest:
+            return
+        now_us = self.state.elapsed_us(event_us)
+        for queue in self._unused.take(self.state, now_us, self.config.tick_changes_max):
+            self._command_queue.add(EndUnusedQueue(queue, self._unused.is_unused))
+
+    def _refill_rates(self, event_us: int) -> None:
+        """Refill the rates that hold back credit, of as many consumers as a tick serves."""
+        now_us = self.state.elapsed_us(event_us)
+        for consumer in self._rates.take(now_us, self.config.dispatch_messages_max):
+            want = self.demand.wants.get(consumer)
+            if want is not None and want.rate is not None:
+                want.rate.refill(now_us)
+                want.grant(want.credit + want.throttled)
+                self.demand.touch(want.queue)
+                self._rates.watch(want)
 
     def _give_up(self, now_us: int, commands: deque[Command | WideFanout]) -> list[Effect]:
         """Decide what becomes of the messages that their queues give up, before they are offered again."""
@@ -256,6 +301,8 @@ class DecidedState(LoggedState):
         after = fanout.go_on(self.state, changes_left, self.config.queue_messages_max)
         for queue in fanout.part:
             self.demand.touch(queue)
+        if self._unused.used_us:
+            self._note_published(fanout.part, fanout.event.time_us)
         if after is None:
             commands.appendleft(fanout)
             return False
@@ -273,7 +320,13 @@ class DecidedState(LoggedState):
                 scan = None if effect.selector is None else SelectorScan(effect.selector)
                 want = Want(effect.consumer, consumer.queue, command.key, command.settled, scan=scan)
                 want.priority = command.priority
+                if command.rate:
+                    # The newest event is the attach.
+                    want.rate = TokenBucket(command.rate, self.state.elapsed_us(self.state.time_us))
+                    self._has_timers = True
                 self.demand.add(want)
+                if self.state.queues[want.queue].settings.exclusive:
+                    self.demand.await_active(want)
             elif type(effect) is ConsumerEnded:
                 self._withdraw(effect.consumer)
                 changes += 1
@@ -303,6 +356,8 @@ class DecidedState(LoggedState):
         self._release.forget(consumer)
         if want is None:
             return b""
+        if want.rate is not None:
+            self._rates.forget(consumer)
         words: list[int] = []
         for effect in want.held:
             effect.cancelled = True
@@ -311,6 +366,8 @@ class DecidedState(LoggedState):
         want.held.clear()
         # Other consumers may get all that it held, sent or not.
         self.demand.touch(want.queue)
+        if want.queue in self.demand.active:
+            self.demand.check_active(want.queue)
         return pack_words(words) if words else b""
 
 

@@ -33,6 +33,7 @@ from ambermq.engine.compaction.commit import Compactor
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.context import DecisionContext
 from ambermq.engine.decide.decide import started
+from ambermq.engine.dispatch.demand import Want
 from ambermq.engine.dispatch.dispatch import dispatch
 from ambermq.engine.dispatch.large_message import assemble
 from ambermq.engine.effects import Effect
@@ -187,6 +188,8 @@ class DurableLoop(DecidedState):
                     effects += self._try_again(now_us, event_us)
                 effects += self._give_up_expired(event_us)
                 self._end_late(event_us - self.state.stepped_us, event_us)
+                self._end_unused(event_us)
+                self._refill_rates(event_us)
             if self.demand.dirty and not (command_queue.rest and self._is_fanning_out):
                 self.matching.end_ns = None
                 dispatched = dispatch(
@@ -197,6 +200,8 @@ class DurableLoop(DecidedState):
                     log.draft.end_command()
                     assert offset == event.offset, (offset, event)
                 self.state = dispatched.state
+                if self.demand.starved:
+                    self._watch_rates()
                 effects += dispatched.effects
                 if dispatched.expired:
                     effects += self._give_up_found(dispatched.expired, event_us)
@@ -277,10 +282,16 @@ class DurableLoop(DecidedState):
 
     def _next_timer_us(self) -> int:
         """Return when the loop itself has something to do, by the driver's clock."""
-        expiry_us = min(self._timers.next_us, self.transactions.next_us)
-        if expiry_us < FOREVER_US:
-            expiry_us += self.state.stepped_us - self.correction_us
-        return min(self._dead_letters.next_us, expiry_us)
+        elapsed_us = min(self._timers.next_us, self._unused.next_us, self._rates.next_us, self.transactions.next_us)
+        if elapsed_us < FOREVER_US:
+            elapsed_us += self.state.stepped_us - self.correction_us
+        return min(self._dead_letters.next_us, elapsed_us)
+
+    def _watch_rates(self) -> None:
+        """Set the timers of consumers whose rate holds back all of their credit."""
+        for want in self.demand.starved:
+            self._rates.watch(want)
+        self.demand.starved.clear()
 
     def correct_clock(self, correction_us: int, step: tuple[int, int] | None = None) -> None:
         """Set the difference between the times of events and `now_us`.
@@ -314,9 +325,19 @@ class DurableLoop(DecidedState):
         if want is not None:
             # Its deliveries that have not left use the credit first.
             want.credit, want.draining = max(credit - want.held_count, 0), draining
+            if want.rate is not None:
+                self._limit_credit(want)
             queue = self.state.queues.get(want.queue)
             if draining or (credit and queue is not None and (queue.ready.count or queue.returned.count)):
                 self.demand.dirty[want.queue] = None
+
+    def _limit_credit(self, want: Want) -> None:
+        """Hold back the credit that a consumer's rate does not allow now, and set the timer for it."""
+        want.grant(want.credit)
+        self._rates.watch(want)
+        schedule = self.schedule
+        schedule.timer_us = min(schedule.timer_us, self._next_timer_us())
+        schedule.next_us = min(schedule.next_us, schedule.timer_us)
 
     @property
     def durable_end(self) -> int:

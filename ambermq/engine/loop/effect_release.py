@@ -105,7 +105,7 @@ class EffectRelease:
         want = self._demand.wants.get(effect.consumer)
         if want is not None:
             # Damaged messages do not reach the gateway, so they use no credit.
-            want.credit += whole.count(False)
+            want.take_back(whole.count(False))
             self._demand.touch(want.queue)
         for word, is_whole in zip(effect.words, whole, strict=True):
             if not is_whole:

@@ -20,8 +20,11 @@ from ambermq.engine.events import (
     Discarded,
     Event,
     Moved,
+    ProducerAttached,
+    ProducerDetached,
     Published,
     QueueConfigured,
+    QueueDeleted,
     Reset,
     SetAside,
     Settled,
@@ -30,9 +33,11 @@ from ambermq.engine.events import (
 from ambermq.engine.fold.apply import APPLY
 from ambermq.engine.loop.dead_letters import DeadLetters
 from ambermq.engine.loop.discarded_state import DiscardedState
-from ambermq.engine.loop.expiry_timers import ExpiryTimers
 from ambermq.engine.loop.pending_effects import PendingEffects
 from ambermq.engine.loop.tick_work import LEAVES_PER_CHANGE
+from ambermq.engine.loop.timers.expiry_timers import ExpiryTimers
+from ambermq.engine.loop.timers.rate_timers import RateTimers
+from ambermq.engine.loop.timers.unused_queues import UnusedQueues
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
 from ambermq.engine.records.writer import WRITE
@@ -58,6 +63,8 @@ class LoggedState:
         self._discarded = DiscardedState()
         self._dead_letters = DeadLetters()
         self._timers = ExpiryTimers()
+        self._unused = UnusedQueues()
+        self._rates = RateTimers()
         self._has_ttl = False
         """Whether a queue has a time to live, or has had one."""
         self._has_timers = False
@@ -66,13 +73,46 @@ class LoggedState:
         """Whether `completed` has more to do now: effects that may leave, or a discarded state to free."""
 
     def _note_detached(self, before: State, consumer: int, time_us: int) -> None:
-        """Note what a consumer has returned that its queue gives up; `before` is the state before its end."""
+        """Note the end of a consumer, and what it has returned that its queue gives up.
+
+        `before` is the state before its end.
+        """
         known = before.consumers.get(consumer)
         queue = None if known is None else before.queues.get(known.queue)
+        self._unused.note_use(queue, self.state.elapsed_us(time_us))
+        if queue is not None and queue.settings.exclusive:
+            # The next one waited for what this one held.
+            self.demand.check_active(queue.id)
         if queue is not None and (queue.settings.delivery_count_max or queue.is_timed):
             words = queue.held_by(consumer).to_bytes()
             self._note_exhausted(queue.id, words)
             self._note_expired(queue.id, words, time_us)
+
+    def _note_published(self, queues: Iterable[int], time_us: int) -> None:
+        """Note that messages came to queues."""
+        now_us = self.state.elapsed_us(time_us)
+        for queue in queues:
+            self._unused.note_publish(queue, now_us)
+
+    def _note_configured(self, event: QueueConfigured) -> None:
+        """Note what other settings of a queue change beside the state."""
+        # It may have been paused, or exclusive.
+        self.demand.touch(event.queue)
+        if event.settings.exclusive or event.queue in self.demand.active:
+            self.demand.check_active(event.queue)
+        self._has_ttl |= bool(event.settings.message_ttl_ms)
+        self._has_timers |= bool(event.settings.expires_ms)
+        queue = self.state.queues.get(event.queue)
+        if queue is not None:
+            self._unused.configure(queue, self.state.elapsed_us(event.time_us))
+
+    def _note_producer(self, before: State, event: ProducerAttached | ProducerDetached) -> None:
+        """Note a producer that has come or gone; `before` is the state before that."""
+        if type(event) is ProducerAttached:
+            self._unused.attach_producer(self.state, self.state.producers[event.offset])
+        elif type(event) is ProducerDetached and event.producer in before.producers:
+            gone = before.producers[event.producer]
+            self._unused.detach_producer(self.state, gone, self.state.elapsed_us(event.time_us))
 
     def _note_expired(self, queue_id: int, words: bytes, time_us: int) -> None:
         """Note those of returned words that have expired while a consumer had them."""
@@ -98,7 +138,9 @@ class LoggedState:
             self._has_ttl |= bool(queue.runs or queue.settings.message_ttl_ms)
             if queue.aside:
                 self._dead_letters.note_aside(queue.id)
-            self._has_timers |= queue.is_timed
+            if queue.settings.expires_ms:
+                self._unused.configure(queue, self.state.elapsed_us(self.state.time_us))
+            self._has_timers |= queue.is_timed or bool(queue.settings.expires_ms)
             if queue.runs:
                 self._timers.watch(queue, 0)
             if queue.timed:
@@ -150,6 +192,8 @@ class LoggedState:
                 # The parts of a fan-out have touched theirs.
                 for queue in event.queues if after is None else ():
                     self.demand.touch(queue)
+                if self._unused.used_us and after is None:
+                    self._note_published(event.queues, event.time_us)
                 if self._has_ttl:
                     self._watch(event.queues, event.time_us)
             elif type(event) is Timed:
@@ -175,6 +219,7 @@ class LoggedState:
                 changes += (len(event.words) // WORD_BYTES) * len(event.targets)
                 for queue in event.targets:
                     self.demand.touch(queue)
+                self._note_published(event.targets, event.time_us)
                 if self._has_ttl:
                     self._watch(event.targets, event.time_us)
             elif type(event) is SetAside:
@@ -182,12 +227,15 @@ class LoggedState:
             elif type(event) is Discarded:
                 changes += len(event.words) // WORD_BYTES // LEAVES_PER_CHANGE
             elif type(event) is QueueConfigured:
-                # It may have been paused.
-                self.demand.touch(event.queue)
-                self._has_ttl |= bool(event.settings.message_ttl_ms)
+                self._note_configured(event)
+            elif type(event) is ProducerAttached or type(event) is ProducerDetached:
+                self._note_producer(before, event)
+            elif type(event) is QueueDeleted:
+                self._unused.forget(event.queue)
             elif isinstance(event, WIRING):
                 if type(event) is Reset:
                     self._discarded.add(before)
+                    self._unused.clear()
                     self.is_late |= bool(self._discarded.tables)
                 self.router.apply_event(event, self.state)
             if ends_each and index + 1 < len(events) and _is_small_timed(events[index + 1]):

@@ -14,6 +14,7 @@ from typing import Final, final
 from ambermq.engine.dispatch.demand import Demand
 from ambermq.engine.effects import (
     AT_CLOSE,
+    ActiveChanged,
     Answered,
     ConsumerReady,
     Deliver,
@@ -35,6 +36,8 @@ _WORK_MAX: Final = 2000
 _WORK: Final[Mapping[type, int]] = {ConsumerReady: 32, ProducerReady: 32, Answered: 32, RefusedCommand: 32}
 """The work of an effect by its type; 8 for the others."""
 _WORK_OF_ROW: Final = 2
+_ORDERED: Final = (Deliver, Drained, ActiveChanged)
+"""The effects that keep their order on a link."""
 
 
 def _work_of(effect: Effect) -> int:
@@ -79,7 +82,7 @@ class PendingEffects:
             if after == AT_CLOSE:
                 after = log_end
             # If the queue is empty, no earlier delivery of the link waits.
-            if (after > durable_end or self.queue) and (type(effect) is Deliver or type(effect) is Drained):
+            if (after > durable_end or self.queue) and isinstance(effect, _ORDERED):
                 after = self._delivery_after(effect, after, durable_end)
             if after <= durable_end:
                 if self.is_late:
@@ -117,7 +120,7 @@ class PendingEffects:
         self.is_late = bool(queue) and (bool(ready_queue) or queue[0].after <= durable_end)
         return ready
 
-    def _delivery_after(self, effect: Deliver | Drained, after: int, durable_end: int) -> int:
+    def _delivery_after(self, effect: ActiveChanged | Deliver | Drained, after: int, durable_end: int) -> int:
         """Return the offset that a delivery waits for, which is at least that of the delivery before on its link."""
         if type(effect) is Deliver and after > durable_end and self.volatile.ends and not effect.settled:
             unsynced = [word >> 16 for word in effect.words if word >> 16 >= durable_end]

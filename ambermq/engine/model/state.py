@@ -33,6 +33,8 @@ class Consumer:
     """The text of its selector, empty for none."""
     owns: int = 0
     """The dynamic queue or muxer that was created for it, 0 for none."""
+    is_exclusive: bool = False
+    """Whether its queue takes no other consumer while it is there."""
 
 
 @final

@@ -44,6 +44,10 @@ class Settings(Struct, frozen=True, omit_defaults=True):
     """The time to live of messages that have none, and the longest of those that have one; 0: none."""
     exclusive: bool = False
     """Whether only one consumer at a time gets messages, the first that attached."""
+    auto_delete: bool = False
+    """Whether the queue ends with its last consumer."""
+    expires_ms: int = 0
+    """The time without use after which the queue ends; 0: none."""
     paused: bool = False
     """Whether nothing is delivered."""
 

@@ -152,6 +152,18 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             off="all consumers do",
         ),
         Setting(
+            name="auto_delete",
+            kind=SettingKind.FLAG,
+            text="whether the queue is deleted, with its messages, when its last consumer goes",
+            off="it stays",
+        ),
+        Setting(
+            name="expires_ms",
+            kind=SettingKind.DURATION,
+            text="the time without use after which the queue is deleted, with its messages",
+            off="it stays",
+        ),
+        Setting(
             name="paused",
             kind=SettingKind.FLAG,
             text="whether nothing is delivered",

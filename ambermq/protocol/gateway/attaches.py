@@ -23,6 +23,7 @@ from ambermq.protocol.gateway.connection_peer import ConnectionPeer
 from ambermq.protocol.gateway.gateway import Gateway
 from ambermq.protocol.gateway.links.attach_terms import Refusal, consuming_terms, producing_terms
 from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
+from ambermq.protocol.gateway.links.dead_letter_alias import is_alias, resolved_terms
 from ambermq.protocol.gateway.links.detached_nodes import DetachedNodes
 from ambermq.protocol.gateway.links.link_authority import (
     authorizer,
@@ -137,12 +138,14 @@ class Attaches:
             return
         config = self._links.gateway.engine.config
         terms = consuming_terms(_attach_of(link), is_nameless=not self._peer.container, config=config)
+        if is_aliased := is_alias(terms.address):
+            terms = resolved_terms(self._peer, terms)
         self._check_address(terms.address)
         if self._nodes.attach_replies(link, terms.address):
             return
         if not terms.is_copy:
             terms = self._detached_nodes.consuming_terms(link, terms)
-        may_create = check_consumer(self._peer, terms)
+        may_create = check_consumer(self._peer, terms) and not is_aliased
         if terms.is_copy:
             self._links.sources[link] = self._links.gateway.sources.attach(self._peer, link, terms)
             self._links.gateway.links.add(self._peer, link)
@@ -167,6 +170,8 @@ class Attaches:
                 by=owner_of(self._peer),
                 must_exist=terms.must_exist,
                 priority=terms.priority,
+                is_exclusive=terms.is_exclusive,
+                rate=terms.rate,
             )
         )
 

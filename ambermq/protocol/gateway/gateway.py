@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, Protocol, final
 
 from ambermq.engine.effects import (
+    ActiveChanged,
     Answered,
     CommandFailed,
     ConsumerEnded,
@@ -208,6 +209,11 @@ class Gateway:
                 self.touched[answered.peer] = None
             case Drained():
                 self._drained(effect)
+            case ActiveChanged():
+                told: ConsumerLink = effect.link
+                if told.is_open:
+                    told.link.tell_active(is_active=effect.is_active)
+                    self.touched[told.peer] = None
             case ConsumerReady():
                 self._consumer_ready(effect)
             case ProducerReady():

@@ -135,7 +135,7 @@ def _update(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any]
 def _read(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
     # Only the command that creates a queue checks the length of its name.
     name, age_us = queue_name(name_property(properties, _NOUN), name_bytes_max=sys.maxsize), request.peer.gateway.age_us
-    return Inspect(request, lambda state: _queue_of(name, state, age_us))
+    return Inspect(request, lambda state: _queue_of(name, state, age_us), name)
 
 
 def _queue_of(

@@ -17,7 +17,7 @@ EXCLUDING = Outcome(OutcomeKind.MODIFIED, undeliverable_here=True)
 
 def attached(rig: Rig, priority: int = 0, credit: int = 0, selector: str = "") -> int:
     """Attach a consumer of the queue."""
-    (ready,) = rig.do(AttachConsumer("key", "q", "container", "link", selector=selector, priority=priority))
+    ready, *_ = rig.do(AttachConsumer("key", "q", "container", "link", selector=selector, priority=priority))
     assert type(ready) is ConsumerReady
     rig.loop.set_credit(ready.consumer, credit)
     return ready.consumer

@@ -145,6 +145,7 @@ _PLAIN: Final = (
     Sample(ProducerDetached(18, TIME_US, 3), "producer shop/out detached"),
     Sample(WIRING[3], "store/in receives from 'orders'"),
     Sample(ConsumerAttached(4, TIME_US, 2, "c", "l", "a = 1", 2), "c/l receives from 'orders' where a = 1"),
+    Sample(ConsumerAttached(4, TIME_US, 2, "c", "l", is_exclusive=True), "c/l receives from 'orders'"),
     Sample(ConsumerDetached(19, TIME_US, 4), "consumer store/in detached"),
     Sample(Chunked(6, TIME_US, 3, b""), "a chunk of a large message from shop/out"),
     Sample(Published(10, TIME_US, (2,), 3, WORDS, 300), "3 messages to 'orders', 300 B, durable, from shop/out"),

@@ -30,8 +30,10 @@ from ambermq.protocol.amqp10.spec import AmqpCondition, Role
 from ambermq.protocol.amqp10.state_tables import LINK_TABLE, LinkInput, LinkState
 from ambermq.protocol.amqp10.types.values import Symbol
 
-__all__ = ["BLOCKED", "CREATED", "EXISTING", "Link"]
+__all__ = ["ACTIVE", "BLOCKED", "CREATED", "EXISTING", "Link"]
 
+ACTIVE: Final = Symbol("ambermq:active")
+"""The property of a link's flow that says whether its receiver is the active consumer of an exclusive queue."""
 BLOCKED: Final = Symbol("ambermq:blocked")
 """The property of a link's flow that says why its sender is held back: a symbol, and null when that is over."""
 CREATED: Final = Symbol("ambermq:created")

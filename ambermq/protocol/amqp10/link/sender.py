@@ -15,7 +15,7 @@ from ambermq.protocol.amqp10.errors import LocalError
 from ambermq.protocol.amqp10.events import CreditChanged
 from ambermq.protocol.amqp10.framing.frame_templates import TransferTemplate
 from ambermq.protocol.amqp10.framing.output_buffer import LARGE_BYTES
-from ambermq.protocol.amqp10.link.link import Link
+from ambermq.protocol.amqp10.link.link import ACTIVE, Link
 from ambermq.protocol.amqp10.link.link_session import LinkSession
 from ambermq.protocol.amqp10.performatives.classes import DeliveryState
 from ambermq.protocol.amqp10.serial_number import HALF, MASK
@@ -102,6 +102,11 @@ class Sender(Link):
             self.credit = 0
             self.session.send_flow(self, drain=True)
             self.drain = False
+
+    def tell_active(self, *, is_active: bool) -> None:
+        """Send the peer a flow that says whether it is the active consumer of an exclusive queue."""
+        if self.state is _ATTACHED:
+            self.session.send_flow(self, properties={ACTIVE: is_active})
 
     def end_drain(self, *, has_more: bool) -> None:
         """Answer a drain that brings no further message: all are sent, no credit is left, or the session is full."""

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from ambermq.engine.address import topic_address
 from ambermq.engine.config import EngineConfig
+from ambermq.engine.dispatch.token_bucket import RATE_MAX, RATE_MIN
 from ambermq.engine.effects import ConsumerReady, ProducerReady
 from ambermq.engine.errors import SelectorError
 from ambermq.engine.model.lifetime import Dynamic
@@ -65,6 +66,10 @@ _TOPICS: Final = "/topics/"
 _PRIORITIES: Final = ("ambermq:priority", "priority", "rabbitmq:priority")
 """The properties of an attach that give its priority; Artemis and RabbitMQ have the others."""
 PRIORITY_MAX: Final = 1_000_000
+_RATE: Final = "ambermq:rate"
+"""The property of an attach that limits the messages a second of a receiver."""
+_EXCLUSIVE: Final = "ambermq:exclusive"
+"""The property of an attach by which a receiver wants to be the only consumer of its queue."""
 _DEFAULTS: Final = EngineConfig()
 _Filters = list[tuple[Any, Any]]
 
@@ -136,6 +141,10 @@ class ConsumingTerms:
     """Whether it creates neither a queue nor a durable subscription."""
     priority: int = 0
     """Its priority among the consumers of its queue."""
+    rate: float = 0.0
+    """The most messages a second that it gets; 0: no limit."""
+    is_exclusive: bool = False
+    """Whether it wants to be the only consumer of its queue."""
 
     def source_of(self, ready: ConsumerReady) -> Source:
         """Return the actual source."""
@@ -250,7 +259,6 @@ def _terms(attach: Attach, address: str, source: Source, **fields: Any) -> Consu
     target = attach.target if isinstance(attach.target, Target) else Target()
     is_settled = attach.snd_settle_mode == SenderSettleMode.SETTLED
     must_exist = _must_exist(attach, fields.get("dynamic"))
-    priority = _priority(attach)
     return ConsumingTerms(
         address,
         source,
@@ -258,14 +266,16 @@ def _terms(attach: Attach, address: str, source: Source, **fields: Any) -> Consu
         source.default_outcome,
         is_settled,
         must_exist=must_exist,
-        priority=priority,
+        priority=_priority(attach),
+        is_exclusive=_is_exclusive(attach),
+        rate=_rate(attach),
         **fields,
     )
 
 
 def _priority(attach: Attach) -> int:
     """Return the priority in the properties of an attach. Raises Refusal if it is no number in the bounds."""
-    properties = attach.properties if isinstance(attach.properties, dict) else {}
+    properties = _properties(attach)
     found = next((properties[name] for name in _PRIORITIES if name in properties), None)
     if found is None:
         return 0
@@ -273,6 +283,30 @@ def _priority(attach: Attach) -> int:
         expected = f"a whole number from -{PRIORITY_MAX} to {PRIORITY_MAX}"
         raise Refusal("amqp:invalid-field", f"the priority of a receiver is {expected}, found {found!r:.80}")
     return int(found)
+
+
+def _rate(attach: Attach) -> float:
+    """Return the messages a second that a receiver gets at most; 0 for no limit. Raises Refusal for a bad value."""
+    found = _properties(attach).get(_RATE)
+    if found is None:
+        return 0.0
+    if not isinstance(found, int | float) or isinstance(found, bool) or not RATE_MIN <= found <= RATE_MAX:
+        expected = f"a number of messages a second from {RATE_MIN} to {RATE_MAX}"
+        raise Refusal("amqp:invalid-field", f"{_RATE} of a receiver is {expected}, found {found!r:.80}")
+    return float(found)
+
+
+def _is_exclusive(attach: Attach) -> bool:
+    """Return whether a receiver wants to be the only consumer. Raises Refusal if the property is no boolean."""
+    found = _properties(attach).get(_EXCLUSIVE)
+    if found is not None and not isinstance(found, bool):
+        raise Refusal("amqp:invalid-field", f"{_EXCLUSIVE} of a receiver is true or false, found {found!r:.80}")
+    return bool(found)
+
+
+def _properties(attach: Attach) -> dict[Any, Any]:
+    """Return the properties of an attach; none if their keys are of types that no property here has."""
+    return attach.properties if isinstance(attach.properties, dict) else {}
 
 
 def _must_exist(attach: Attach, dynamic: Dynamic | None) -> bool:

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, Final, final
 
-from ambermq.engine.commands import Inspect
+from ambermq.engine.commands import Inspect, NoteBrowser
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.entries.entry import Entry
 from ambermq.engine.entries.entry_word import WORD_BYTES, entry_of, size_of, unpack_words
@@ -52,6 +52,7 @@ class QueueBrowser:
         "_hold",
         "_job",
         "_known",
+        "_queue",
         "_selector",
         "_words",
         "is_open",
@@ -75,6 +76,8 @@ class QueueBrowser:
         self._known: KnownTerms = {}
         """What is known of the test of a large message that is not finished."""
         self._job: BackgroundJob | None = None
+        self._queue = 0
+        """The present queue that it browses, 0 for none: the link is a use of it."""
         self._hold = peer.gateway.engine.hold()
         self.past_bytes = 0
         """Bytes that this browser keeps of a moment in the past; 0 for the present, which the engine keeps anyway."""
@@ -86,7 +89,7 @@ class QueueBrowser:
 
     def inspect_queue(self, name: str) -> None:
         """Submit the command that reads the present queue."""
-        self.peer.gateway.engine.submit(Inspect(self, partial(_queue_named, name)))
+        self.peer.gateway.engine.submit(Inspect(self, partial(_queue_named, name), name))
 
     def await_job(self, job: BackgroundJob) -> None:
         """Wait for the job that finds the queue of the past."""
@@ -102,6 +105,9 @@ class QueueBrowser:
             needed_bytes = WORD_BYTES * queue.available + _ENTRY_BYTES * len(queue.entries)
             self.peer.gateway.sources.check_past_room(needed_bytes)
             self.past_bytes = needed_bytes
+        else:
+            self._queue = queue.id
+            self.peer.gateway.engine.submit(NoteBrowser(queue.id, 1))
         self._chunks = chain(queue.returned.chunks(), queue.ready.chunks())
         self._entries = queue.entries
         self.link.available = queue.available
@@ -134,6 +140,9 @@ class QueueBrowser:
 
     def close(self) -> None:
         """Release the queue and the log, and cancel the job."""
+        if self._queue:
+            self.peer.gateway.engine.submit(NoteBrowser(self._queue, -1))
+            self._queue = 0
         self.is_open = False
         self._hold.release()
         self._chunks, self._words, self._entries, self.past_bytes = iter(()), (), {}, 0

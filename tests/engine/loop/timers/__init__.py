@@ -1,0 +1,1 @@
+"""Tests of ambermq/engine/loop/timers: what ends by time."""
