@@ -176,7 +176,8 @@ class Lived:
             case 6:
                 self.loop.submit(UpdateQueue("key", name, totals_of, {"messages_max": self.rng.choice((0, 5, 50))}))
             case 7:
-                values = {"dead_letter": self.rng.choice((*_NAMES, "none")), "delivery_count_max": 2}
+                values: dict[str, object] = {"dead_letter": self.rng.choice((*_NAMES, "none")), "delivery_count_max": 2}
+                values["redelivery_delay_ms"] = self.rng.choice((0, 1, 3000))
                 self.loop.submit(UpdateQueue("key", name, totals_of, values))
             case 8:
                 overflow = self.rng.choice(("reject", "drop-head", "dead-letter"))
@@ -187,7 +188,7 @@ class Lived:
     def move(self, name: str) -> None:
         """Some messages are moved, copied, redriven or removed."""
         queue = self.loop.state.queue_named(name)
-        words = [] if queue is None else [*queue.ready, *queue.returned, *queue.aside]
+        words = [] if queue is None else [word for words in queue.waiting_lists for word in words]
         offsets = [word >> 16 for word in words if self.rng.random() < 0.3]
         to, reason = self.rng.choice(_NAMES), self.rng.choice((MoveReason.MOVED, MoveReason.COPIED))
         if self.rng.random() < 0.3:

@@ -9,7 +9,7 @@ from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.outcome import Outcome
 from ambermq.log.buffer import Buffer
 
-__all__ = ["GiveUp", "Publish", "ReportDamage", "Settle"]
+__all__ = ["GiveUp", "MakeDue", "Publish", "ReportDamage", "Settle"]
 
 
 @final
@@ -118,3 +118,12 @@ class GiveUp(Struct):
     reason: MoveReason
     is_again: bool = False
     """Whether the messages were tried before."""
+
+
+@final
+class MakeDue(Struct):
+    """Messages of a queue have waited until their time; the loop makes the command itself."""
+
+    queue: int
+    words: list[int]
+    """In the order of their times."""

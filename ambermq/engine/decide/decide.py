@@ -11,6 +11,7 @@ from ambermq.engine.commands import (
     EndLinks,
     GiveUp,
     Inspect,
+    MakeDue,
     Publish,
     PurgeQueue,
     RecordCompaction,
@@ -25,6 +26,7 @@ from ambermq.engine.decide.delete_subscription import SUBSCRIPTION_DECISIONS
 from ambermq.engine.decide.end_nodes import END_DECISIONS, context_after, end_links, end_nodes, end_nodes_at_start
 from ambermq.engine.decide.explain_route import EXPLAIN_DECISIONS
 from ambermq.engine.decide.messages.dead_letters import give_up
+from ambermq.engine.decide.messages.delays import make_due
 from ambermq.engine.decide.messages.moves import MOVE_DECISIONS
 from ambermq.engine.decide.messages.publish import publish
 from ambermq.engine.decide.update import UPDATE_DECISIONS
@@ -178,6 +180,7 @@ _DECISIONS: Final[dict[type, _Decide]] = {
     Publish: publish,
     Settle: _settle,
     GiveUp: give_up,
+    MakeDue: make_due,
     PurgeQueue: _purge_queue,
     ResetHost: _reset_host,
     ReportDamage: _report_damage,

@@ -6,7 +6,8 @@ Rule: only the module of its family describes a type; no type registers itself.
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from ambermq.engine.events import deliveries, lifecycle, links, messages, moves, muxers, queues
+from ambermq.engine.events import delays, deliveries, lifecycle, links, messages, moves, muxers, queues
+from ambermq.engine.events.delays import DelayEvent
 from ambermq.engine.events.deliveries import DeliveryEvent
 from ambermq.engine.events.event_type import FIRST_RELEASE, EventType
 from ambermq.engine.events.lifecycle import LifecycleEvent
@@ -28,7 +29,7 @@ __all__ = [
     "release_order",
 ]
 
-Event = LifecycleEvent | QueueEvent | MuxerEvent | LinkEvent | MessageEvent | DeliveryEvent | MoveEvent
+Event = LifecycleEvent | QueueEvent | MuxerEvent | LinkEvent | MessageEvent | DeliveryEvent | MoveEvent | DelayEvent
 """Every event of the log."""
 
 SKIPPABLE: Final = 128
@@ -49,6 +50,7 @@ REGISTRY: Final[tuple[EventType, ...]] = tuple(
             *messages.TYPES,
             *deliveries.TYPES,
             *moves.TYPES,
+            *delays.TYPES,
         ),
         key=_rank,
     )

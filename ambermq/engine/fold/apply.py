@@ -23,6 +23,7 @@ from ambermq.engine.events import (
     Detached,
     Discarded,
     Drawn,
+    Due,
     Event,
     Lost,
     Moved,
@@ -105,7 +106,9 @@ def settled(state: State, event: Settled) -> State:
     queue = state.queues.get(event.queue)
     if queue is None:
         return state
-    queues = state.queues.set(event.queue, queue.settle(event.consumer, event.words, event.outcome))
+    queues = state.queues.set(
+        event.queue, queue.settle(event.consumer, event.words, event.outcome, event.time_us - state.stepped_us)
+    )
     return replace(state, time_us=event.time_us, queues=queues)
 
 
@@ -291,7 +294,7 @@ def _consumer_detached(state: State, event: ConsumerDetached) -> State:
     if queue is None:
         return state
     state = state.with_fields(receivers=_unlinked(state.receivers, queue.id, consumer.id))
-    queue = queue.release_consumer(consumer.id, MODIFIED_FAILED)
+    queue = queue.release_consumer(consumer.id, MODIFIED_FAILED, state.elapsed_us(event.time_us))
     return state.with_queue(replace(queue, consumers=queue.consumers - 1), event.time_us)
 
 
@@ -317,6 +320,11 @@ def _set_aside(state: State, event: SetAside) -> State:
     if queue is None:
         return state
     return state.with_queue(queue.set_aside(event.words, SetAsideFor(event.reason)), event.time_us)
+
+
+def _due(state: State, event: Due) -> State:
+    queue = state.queues.get(event.queue)
+    return state if queue is None else state.with_queue(queue.end_delay(event.words), event.time_us)
 
 
 def _subscribed(state: State, event: Subscribed) -> State:
@@ -390,6 +398,7 @@ APPLY: Final[Mapping[type, Callable[[State, Any], State]]] = {
     Damaged: _damaged,
     Discarded: _discarded,
     SetAside: _set_aside,
+    Due: _due,
     Moved: moved,
     Lost: _nothing,
     Reset: _reset,

@@ -17,6 +17,7 @@ from ambermq.engine.events import (
     ConsumerDetached,
     Damaged,
     Discarded,
+    Due,
     Event,
     Moved,
     Published,
@@ -56,6 +57,8 @@ class StepKind(StrEnum):
     """It came to other queues too."""
     ARRIVED = "arrived"
     """It came from another queue."""
+    DUE = "due"
+    """The time that it waited for has come."""
 
 
 class MessagePlaceState(StrEnum):
@@ -159,6 +162,10 @@ class Track:
                     self._end(place, event, StepKind.DAMAGED)
             case Discarded():
                 self._discarded(event)
+            case Due():
+                for place, _ in self._named(event.queue, event.words):
+                    if place.state is MessagePlaceState.AVAILABLE:
+                        self._step(place, event, StepKind.DUE)
             case SetAside():
                 self._set_aside(event)
             case Moved():

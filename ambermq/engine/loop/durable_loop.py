@@ -186,6 +186,7 @@ class DurableLoop(DecidedState):
                 if now_us >= self._dead_letters.next_us:
                     effects += self._try_again(now_us, event_us)
                 effects += self._give_up_expired(event_us)
+                effects += self._make_due(event_us)
             if self.demand.dirty and not (command_queue.rest and self._is_fanning_out):
                 self.matching.end_ns = None
                 dispatched = dispatch(
@@ -275,10 +276,10 @@ class DurableLoop(DecidedState):
 
     def _next_timer_us(self) -> int:
         """Return when the loop itself has something to do, by the driver's clock."""
-        expiry_us = self._timers.next_us
-        if expiry_us < FOREVER_US:
-            expiry_us += self.state.stepped_us - self.correction_us
-        return min(self._dead_letters.next_us, expiry_us)
+        timer_us = min(self._timers.next_us, self._due_timers.next_us)
+        if timer_us < FOREVER_US:
+            timer_us += self.state.stepped_us - self.correction_us
+        return min(self._dead_letters.next_us, timer_us)
 
     def correct_clock(self, correction_us: int, step: tuple[int, int] | None = None) -> None:
         """Set the difference between the times of events and `now_us`.

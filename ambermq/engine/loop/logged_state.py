@@ -17,6 +17,7 @@ from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.events import (
     ConsumerDetached,
     Discarded,
+    Due,
     Event,
     Moved,
     Published,
@@ -29,9 +30,10 @@ from ambermq.engine.events import (
 from ambermq.engine.fold.apply import APPLY
 from ambermq.engine.loop.dead_letters import DeadLetters
 from ambermq.engine.loop.discarded_state import DiscardedState
-from ambermq.engine.loop.expiry_timers import ExpiryTimers
 from ambermq.engine.loop.pending_effects import PendingEffects
 from ambermq.engine.loop.tick_work import LEAVES_PER_CHANGE
+from ambermq.engine.loop.timers.due_timers import DueTimers
+from ambermq.engine.loop.timers.expiry_timers import ExpiryTimers
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
 from ambermq.engine.records.writer import WRITE
@@ -57,6 +59,7 @@ class LoggedState:
         self._discarded = DiscardedState()
         self._dead_letters = DeadLetters()
         self._timers = ExpiryTimers()
+        self._due_timers = DueTimers()
         self._has_ttl = False
         """Whether a queue has a time to live, or has had one."""
         self._has_timers = False
@@ -68,10 +71,28 @@ class LoggedState:
         """Note what a consumer has returned that its queue gives up; `before` is the state before its end."""
         known = before.consumers.get(consumer)
         queue = None if known is None else before.queues.get(known.queue)
-        if queue is not None and (queue.settings.delivery_count_max or queue.is_timed):
+        if queue is None:
+            return
+        settings = queue.settings
+        if settings.delivery_count_max or settings.redelivery_delay_ms or queue.is_timed:
             words = queue.held_by(consumer).to_bytes()
+            self._note_delayed(queue.id, words)
             self._note_exhausted(queue.id, words)
             self._note_expired(queue.id, words, time_us)
+
+    def _note_delayed(self, queue_id: int, words: bytes) -> None:
+        """Set the timers of those of returned words whose redelivery is delayed."""
+        queue = self.state.queues.get(queue_id)
+        if queue is None or not queue.delayed.count:
+            return
+        by_time: dict[int, list[int]] = {}
+        for word in unpack_words(words):
+            due_us = queue.entries.get(word >> 16, PLAIN).due_us
+            if due_us:
+                by_time.setdefault(due_us, []).append(word >> 16)
+        for due_us, entries in by_time.items():
+            self._has_timers = True
+            self._due_timers.add(queue, entries, due_us)
 
     def _note_expired(self, queue_id: int, words: bytes, time_us: int) -> None:
         """Note those of returned words that have expired while a consumer had them."""
@@ -97,7 +118,9 @@ class LoggedState:
             self._has_ttl |= bool(queue.runs or queue.settings.message_ttl_ms)
             if queue.aside:
                 self._dead_letters.note_aside(queue.id)
-            self._has_timers |= queue.is_timed
+            self._has_timers |= queue.is_timed or bool(queue.timer_count)
+            if queue.timer_count:
+                self._due_timers.start(queue)
             if queue.runs:
                 self._timers.watch(queue, 0)
             if queue.timed:
@@ -161,6 +184,7 @@ class LoggedState:
                     changes += count * CHANGES_PER_RETURN
                     self.demand.touch(event.queue)
                     if event.outcome.delivery_failed:
+                        self._note_delayed(event.queue, event.words)
                         self._note_exhausted(event.queue, event.words)
                     self._note_expired(event.queue, event.words, event.time_us)
                 else:
@@ -177,6 +201,9 @@ class LoggedState:
                     self._watch(event.targets, event.time_us)
             elif type(event) is SetAside:
                 self._dead_letters.note_aside(event.queue)
+            elif type(event) is Due:
+                changes += len(event.words) // WORD_BYTES
+                self.demand.touch(event.queue)
             elif type(event) is Discarded:
                 changes += len(event.words) // WORD_BYTES // LEAVES_PER_CHANGE
             elif type(event) is QueueConfigured:

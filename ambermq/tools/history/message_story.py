@@ -201,6 +201,7 @@ _WORDS: Final[dict[StepKind, Callable[[MessageStory, Step], str]]] = {
     StepKind.MOVED: _moved,
     StepKind.COPIED: _moved,
     StepKind.ARRIVED: _arrived,
+    StepKind.DUE: lambda _story, _step: "its redelivery delay is over",
     StepKind.DAMAGED: lambda _story, _step: "its bytes are damaged: set aside",
 }
 

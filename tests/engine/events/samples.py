@@ -23,6 +23,7 @@ from ambermq.engine.events import (
     Detached,
     Discarded,
     Drawn,
+    Due,
     Event,
     Lost,
     Moved,
@@ -216,6 +217,12 @@ _PLAIN: Final = (
         "1 message of 'orders', 'queue 3' with a time to live of 1 ms: 11",
         golden="0000000000000000180000000000000000000000000000000b0000000000000000000000000000000100000000001e04"
         "010000000000000002000000000000000300000000000000",
+    ),
+    Sample(
+        Due(16, TIME_US, 2, make_words(11, [5, 6])),
+        "2 messages of 'orders' available after a redelivery delay: 11 to 12",
+        golden="000000000000000010000000000000000200000000000000000000000000000000000000000000000200000000002000"
+        "05000b000000000006000c0000000000",
     ),
     Sample(
         SetAside(16, TIME_US, 2, MoveReason.REJECTED, make_words(11, [5, 6])),

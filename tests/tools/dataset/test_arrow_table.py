@@ -15,6 +15,7 @@ from ambermq.engine.events import (
     Damaged,
     Detached,
     Discarded,
+    Due,
     Event,
     Moved,
     ProducerAttached,
@@ -112,7 +113,7 @@ def _rows_of(
                 said = {"message_offset": entry_of(word), "size": size_of(word), "count": 1}
                 yield row | said | {"queue": names.queue(event.targets[0])}
             return
-        case Damaged() | Discarded() | SetAside():
+        case Damaged() | Discarded() | Due() | SetAside():
             for word in unpack_words(event.words):
                 said = {"message_offset": entry_of(word), "size": size_of(word), "count": 1}
                 yield row | said | {"queue": names.queue(event.queue)}

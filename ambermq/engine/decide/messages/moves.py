@@ -99,8 +99,8 @@ class _Search:
 
 
 def _words_after(queue: Queue, offset: int) -> Iterator[int]:
-    """Yield the words behind an offset that wait or are set aside, in order."""
-    return merge(*(_above(one, offset << 16 | 0xFFFF) for one in (queue.ready, queue.returned, queue.aside)))
+    """Yield the words behind an offset that wait, in order."""
+    return merge(*(_above(one, offset << 16 | 0xFFFF) for one in queue.waiting_lists))
 
 
 def _above(words: PersistentQueue, word: int) -> Iterator[int]:
@@ -122,7 +122,7 @@ def _passes(wanted: MessageFilter, entry: Entry, fields: Fields | None) -> bool:
 
 def _row(queue: Queue, word: int, entry: Entry, fields: Fields | None) -> dict[str, Any]:
     row: dict[str, Any] = {"offset": entry_of(word), "bytes": size_of(word), "delivery_count": entry.count}
-    row["state"] = "set aside" if queue.aside.holds(word) else "available"
+    row["state"] = queue.state_of(word)
     message_id = ABSENT if fields is None else fields.get("properties.message-id")
     row["message_id"] = None if message_id is ABSENT else message_id
     marks = entry.marks
@@ -137,7 +137,7 @@ class _Named(NamedTuple):
     """The messages that a command names."""
 
     words: list[int]
-    """Those that wait or are set aside, each once."""
+    """Those that wait, each once."""
     acquired: int
     gone: int
 
@@ -148,9 +148,7 @@ def _named(queue: Queue, offsets: Sequence[int]) -> _Named:
         raise Refused("amqp:invalid-field", f"a request names at most {_COUNT_MAX} messages, found {len(offsets)}")
     words, missing = [], list[int]()
     for offset in dict.fromkeys(offsets):
-        word = next(
-            (found for one in (queue.ready, queue.returned, queue.aside) if (found := _word_at(one, offset))), 0
-        )
+        word = next((found for one in queue.waiting_lists if (found := _word_at(one, offset))), 0)
         if word:
             words.append(word)
         else:

@@ -298,7 +298,7 @@ def _to_queues(
         # This is `queue.waiting` written out, because it runs once per message and queue.
         settings = queue.settings
         left = (settings.messages_max or config.queue_messages_max) - queue.ready.count - queue.returned.count
-        left -= queue.aside.count
+        left -= queue.aside.count + queue.delayed.count
         if added is not NOTHING_ADDED:
             left -= added.counts.get(queue_id, 0)
         if settings.message_bytes_max and (large := _first_large(command, settings.message_bytes_max)) < count:
