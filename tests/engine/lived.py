@@ -134,7 +134,10 @@ class Lived:
             self.bodies.update((bytes(body), len(self.bodies)) for body in bodies)
             size = sum(map(len, bodies))
             hashes = [1 + number % 7 for number in range(len(bodies))]
-            self.loop.submit(Publish("link", self.rng.choice(producers), 0, bodies, hashes, size))
+            command = Publish("link", self.rng.choice(producers), 0, bodies, hashes, size)
+            if self.rng.random() < 0.15:
+                command.delay_ms = self.rng.choice((1, 900, 5000))
+            self.loop.submit(command)
 
     def take(self) -> None:
         """A consumer has credit."""
@@ -162,7 +165,7 @@ class Lived:
         consumers, producers = sorted(state.consumers), sorted(state.producers)
         match self.rng.randint(0, 9):
             case 0:
-                self.loop.submit(PurgeQueue("key", name))
+                self.loop.submit(PurgeQueue("key", name, scheduled=self.rng.random() < 0.3))
             case 1:
                 self.loop.submit(DeleteQueue("key", name))
             case 2:
@@ -194,7 +197,7 @@ class Lived:
         if self.rng.random() < 0.3:
             to, reason = "", MoveReason.REDRIVEN
         if self.rng.random() < 0.1:
-            self.loop.submit(RemoveMessages("key", name, offsets))
+            self.loop.submit(RemoveMessages("key", name, offsets, scheduled=self.rng.random() < 0.5))
         else:
             self.loop.submit(MoveMessages("key", name, offsets, to, reason))
 

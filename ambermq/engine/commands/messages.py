@@ -33,6 +33,10 @@ class Publish(Struct):
     """The user, for a queue that a message creates; empty if none is known."""
     ttl_ms: int = 0
     """The time to live of each message in milliseconds; 0: none."""
+    time_ms: int = 0
+    """When they are to be available, in milliseconds since 1970; 0: at once, or after `delay_ms`."""
+    delay_ms: int = 0
+    """The milliseconds after their arrival when they are to be available."""
 
     def join(self, other: "Publish", *, bytes_max: int) -> bool:
         """Append the next run if it is alike and both fit into `bytes_max`; return whether it did."""
@@ -42,6 +46,8 @@ class Publish(Struct):
             or other.durable is not self.durable
             or other.settled is not self.settled
             or other.ttl_ms != self.ttl_ms
+            or other.time_ms != self.time_ms
+            or other.delay_ms != self.delay_ms
             or other.size + self.size > bytes_max
         ):
             return False
@@ -69,6 +75,8 @@ class Publish(Struct):
             self.may_create,
             self.by,
             self.ttl_ms,
+            self.time_ms,
+            self.delay_ms,
         )
 
 

@@ -116,10 +116,10 @@ def _with_queue_end(
 
 def _purge_queue(state: State, command: PurgeQueue, context: DecisionContext) -> Decision:
     queue = existing_queue(state, command.name, context.config)
-    count = queue.waiting
+    count = queue.waiting if command.scheduled else queue.waiting - queue.scheduled.count
     if not count:
         return [], [Answered(command.key, {"messages": 0})]
-    event = Purged(context.next_offset, context.now_us, queue.id, context.next_offset)
+    event = Purged(context.next_offset, context.now_us, queue.id, context.next_offset, int(command.scheduled))
     return _with_queue_end(state, event, queue, context, [Answered(command.key, {"messages": count})])
 
 

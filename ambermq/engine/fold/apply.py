@@ -39,6 +39,7 @@ from ambermq.engine.events import (
     QueueDeleted,
     QueueUpdated,
     Reset,
+    Scheduled,
     SetAside,
     Settled,
     Started,
@@ -300,7 +301,9 @@ def _consumer_detached(state: State, event: ConsumerDetached) -> State:
 
 def _purged(state: State, event: Purged) -> State:
     queue = state.queues.get(event.queue)
-    return state if queue is None else state.with_queue(queue.purge(event.before), event.time_us)
+    if queue is None:
+        return state
+    return state.with_queue(queue.purge(event.before, scheduled=bool(event.scheduled)), event.time_us)
 
 
 def _damaged(state: State, event: Damaged) -> State:
@@ -320,6 +323,16 @@ def _set_aside(state: State, event: SetAside) -> State:
     if queue is None:
         return state
     return state.with_queue(queue.set_aside(event.words, SetAsideFor(event.reason)), event.time_us)
+
+
+def _scheduled(state: State, event: Scheduled) -> State:
+    due_us = state.elapsed_us(event.due_us)
+    queues = state.queues.mutate()
+    for queue_id in event.queues:
+        queue = queues.get(queue_id)
+        if queue is not None:
+            queues[queue_id] = queue.schedule(event.words, due_us)
+    return state.with_fields(time_us=event.time_us, queues=queues.finish())
 
 
 def _due(state: State, event: Due) -> State:
@@ -392,6 +405,7 @@ APPLY: Final[Mapping[type, Callable[[State, Any], State]]] = {
     Chunked: _nothing,
     Published: _published,
     Timed: _timed,
+    Scheduled: _scheduled,
     Acquired: acquired,
     Settled: settled,
     Purged: _purged,

@@ -75,6 +75,7 @@ class WideFanout:
             settings = queue.settings
             # This is `queue.waiting` written out, because it runs once per queue.
             waiting = queue.ready.count + queue.returned.count + queue.aside.count + queue.delayed.count
+            waiting += queue.scheduled.count
             if waiting > (settings.messages_max or messages_max):
                 return queue_id
             if settings.bytes_max and queue.waiting_size > settings.bytes_max:

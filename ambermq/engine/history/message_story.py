@@ -313,5 +313,7 @@ def _place_in(state: State, queue_id: int, word: int) -> MessagePlace:
             return MessagePlace(queue_id, MessagePlaceState.ACQUIRED, word, consumer, count)
     if queue.aside.holds(word):
         return MessagePlace(queue_id, MessagePlaceState.SET_ASIDE, word, count=count)
+    if queue.scheduled.holds(word):
+        return MessagePlace(queue_id, MessagePlaceState.SCHEDULED, word, count=count)
     state_now = MessagePlaceState.AVAILABLE if queue.holds(word) else MessagePlaceState.ARCHIVED
     return MessagePlace(queue_id, state_now, word, count=count)

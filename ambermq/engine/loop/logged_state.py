@@ -23,6 +23,7 @@ from ambermq.engine.events import (
     Published,
     QueueConfigured,
     Reset,
+    Scheduled,
     SetAside,
     Settled,
     Timed,
@@ -127,6 +128,25 @@ class LoggedState:
                 for first, count, expires_us in _timed_ranges(queue):
                     self._timers.add(queue.id, first, count, expires_us, self.state.queues.get)
 
+    def _note_scheduled(self, event: Scheduled) -> None:
+        """Set the timers of messages that are scheduled for later."""
+        self._has_timers = True
+        entries, due_us = [word >> 16 for word in unpack_words(event.words)], self.state.elapsed_us(event.due_us)
+        for queue_id in event.queues:
+            queue = self.state.queues.get(queue_id)
+            if queue is not None:
+                self._due_timers.add(queue, entries, due_us)
+
+    def _note_delivered(self, event: Moved) -> None:
+        """Set the timers of scheduled messages that are available now, and expire by their own time to live."""
+        queue = self.state.queues.get(event.source)
+        if queue is None or not queue.timed:
+            return
+        for entry in range(event.offset, event.offset + len(event.words) // WORD_BYTES):
+            expires_us = queue.entries.get(entry, PLAIN).expires_us
+            if expires_us:
+                self._timers.add(queue.id, entry, 1, expires_us, self.state.queues.get)
+
     def _note_exhausted(self, queue_id: int, words: bytes) -> None:
         """Note those of returned words whose deliveries have failed as often as their queue allows."""
         queue = self.state.queues.get(queue_id)
@@ -178,6 +198,8 @@ class LoggedState:
                 expires_us = self.state.elapsed_us(event.time_us) + 1000 * event.ttl_ms
                 for queue in event.queues:
                     self._timers.add(queue, event.first, event.count, expires_us, self.state.queues.get)
+            elif type(event) is Scheduled:
+                self._note_scheduled(event)
             elif type(event) is Settled:
                 count = len(event.words) // WORD_BYTES
                 if event.outcome.kind in RETURN_OUTCOMES:
@@ -199,6 +221,8 @@ class LoggedState:
                     self.demand.touch(queue)
                 if self._has_ttl:
                     self._watch(event.targets, event.time_us)
+                if event.reason is MoveReason.DUE:
+                    self._note_delivered(event)
             elif type(event) is SetAside:
                 self._dead_letters.note_aside(event.queue)
             elif type(event) is Due:
@@ -215,7 +239,7 @@ class LoggedState:
                     self._discarded.add(before)
                     self.is_late |= bool(self._discarded.tables)
                 self.router.apply_event(event, self.state)
-            if ends_each and index + 1 < len(events) and _is_small_timed(events[index + 1]):
+            if ends_each and index + 1 < len(events) and _is_about_messages(events[index + 1]):
                 # It is about the messages of this event, so both are in one batch.
                 continue
             if ends_each or event is events[-1]:
@@ -228,9 +252,9 @@ class LoggedState:
         return changes, None
 
 
-def _is_small_timed(event: Event) -> bool:
-    """Return whether an event gives messages their time to live, and is too small to matter for a batch."""
-    return type(event) is Timed and len(event.queues) <= _FEW_QUEUES
+def _is_about_messages(event: Event) -> bool:
+    """Return whether an event gives messages their times, and is too small to matter for a batch."""
+    return isinstance(event, (Timed, Scheduled)) and len(event.queues) <= _FEW_QUEUES
 
 
 def _timed_ranges(queue: Queue) -> Iterator[tuple[int, int, int]]:

@@ -2,14 +2,14 @@
 
 Rule 1. An entry is AVAILABLE in `ready` (never acquired) or in `returned` (acquired before, then given back), or it is
         ACQUIRED by one consumer. One that is set aside, in `aside`, waits for its dead-letter target and is never
-        offered. One in `delayed` waits for its redelivery, and goes to `returned` then. An ARCHIVED entry is not in the
-        queue; only the log still has it.
+        offered. One in `delayed` waits for its redelivery, and goes to `returned` then. One in `scheduled` waits for
+        its first delivery, and takes the tail then. An ARCHIVED entry is not in the queue; only the log still has it.
 Rule 2. All lists are ordered by entry, but those of consumers. `returned` is served first.
 Rule 3. `entries` holds columns for the few entries that have any. The columns end with the entry.
 Rule 4. A transition ignores words that the queue does not hold.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import final
 
 from msgspec import Struct, field
@@ -104,6 +104,8 @@ class Queue(Struct, frozen=True):
     """When its messages expire by the time to live of the queue."""
     delayed: PersistentQueue = EMPTY_QUEUE
     """Words of entries whose redelivery is delayed. Each has columns, which say until when."""
+    scheduled: PersistentQueue = EMPTY_QUEUE
+    """Words of entries that are scheduled for later. Each has columns, which say when."""
 
     @property
     def available(self) -> int:
@@ -113,22 +115,27 @@ class Queue(Struct, frozen=True):
     @property
     def waiting(self) -> int:
         """Messages that no consumer holds: those that the maxima of the queue count."""
-        return self.ready.count + self.returned.count + self.aside.count + self.delayed.count
+        return self.ready.count + self.returned.count + self.aside.count + self.delayed.count + self.scheduled.count
 
     @property
     def waiting_lists(self) -> tuple[PersistentQueue, ...]:
         """The words of the messages that no consumer holds; each list is in order."""
+        return self.returned, self.ready, self.aside, self.delayed, self.scheduled
+
+    @property
+    def unscheduled_lists(self) -> tuple[PersistentQueue, ...]:
+        """The same without the messages that are scheduled for later."""
         return self.returned, self.ready, self.aside, self.delayed
 
     @property
     def timer_lists(self) -> tuple[PersistentQueue, ...]:
         """The words of the messages that wait for a time."""
-        return (self.delayed,)
+        return self.scheduled, self.delayed
 
     @property
     def timer_count(self) -> int:
         """Messages that wait for a time."""
-        return self.delayed.count
+        return self.scheduled.count + self.delayed.count
 
     @property
     def waiting_size(self) -> int:
@@ -169,6 +176,19 @@ class Queue(Struct, frozen=True):
             entries[offset] = plain if before is None else replace(before, expires_us=expires_us)
         return replace(self, entries=entries.finish(), timed=self.timed + count)
 
+    def schedule(self, words: bytes, due_us: int) -> "Queue":
+        """Return the queue with those of packed `words` waiting until an elapsed time that were never acquired."""
+        taken, ready = self.ready.remove_ordered(words)
+        if not taken:
+            return self
+        entries = self.entries.mutate()
+        plain = Entry(due_us=due_us)
+        for word in unpack_words(taken):
+            before = entries.get(word >> 16)
+            entries[word >> 16] = plain if before is None else replace(before, due_us=due_us)
+        scheduled = merge_returned(self.scheduled, taken)
+        return replace(self, ready=ready, scheduled=scheduled, entries=entries.finish())
+
     @property
     def is_timed(self) -> bool:
         """Return whether a message of the queue may expire."""
@@ -178,6 +198,9 @@ class Queue(Struct, frozen=True):
         """Return when an entry expires, in elapsed time; 0 if it does not."""
         own = self.entries.get(word >> 16, PLAIN).expires_us if self.timed else 0
         ours = expiry_of(self.runs, word >> 16) if self.runs else 0
+        if ours and self.scheduled.count and self.scheduled.holds(word):
+            # The time to live of the queue begins when the message is available.
+            ours = 0
         return min(own, ours) if own and ours else own or ours
 
     def with_entry(self, offset: int, entry: Entry) -> "Queue":
@@ -392,9 +415,17 @@ class Queue(Struct, frozen=True):
         taken = b"".join([held.to_bytes() for held in self.acquired.values()])
         return self._return_entries(taken, PersistentMap(), 0, MODIFIED_FAILED)
 
-    def purge(self, before: int) -> "Queue":
-        """Return the queue without the waiting entries whose offset is below `before`."""
-        if max(map(_last_entry, (self.ready, self.returned, self.aside, self.delayed))) < before:
+    def purge(self, before: int, *, scheduled: bool = False) -> "Queue":
+        """Return the queue without the waiting entries whose offset is below `before`.
+
+        Those that are scheduled for later stay, unless `scheduled` is set.
+        """
+        if scheduled:
+            kept = self.purge(before)
+            removed = _below(kept.scheduled, before)
+            return kept.without(removed, "purged")[1] if removed else kept
+        is_all = max(map(_last_entry, self.unscheduled_lists)) < before
+        if is_all and self.scheduled.count <= self.ready.count + self.returned.count:
             return self._purge_all()
         from_returned, from_ready = _below(self.returned, before), _below(self.ready, before)
         from_aside, from_delayed = _below(self.aside, before), _below(self.delayed, before)
@@ -414,8 +445,9 @@ class Queue(Struct, frozen=True):
         )
 
     def _purge_all(self) -> "Queue":
-        # This does not visit the waiting entries, which may be millions: only acquired ones stay, and they are few.
-        words = unpack_words(b"".join([held.to_bytes() for held in self.acquired.values()]))
+        # This does not visit the waiting entries, which may be millions: those that stay are fewer.
+        held = b"".join([held.to_bytes() for held in self.acquired.values()])
+        words = unpack_words(held + self.scheduled.to_bytes())
         kept = {word >> 16: self.entries[word >> 16] for word in words if word >> 16 in self.entries}
         return replace(
             self,
@@ -427,25 +459,31 @@ class Queue(Struct, frozen=True):
             exclusions=sum([bool(entry.excluded) for entry in kept.values()]),
             timed=sum([bool(entry.expires_us) for entry in kept.values()]),
             size=sum(map(size_of, words)),
-            counters=self.counters.plus("purged", self.waiting),
+            counters=self.counters.plus("purged", self.waiting - self.scheduled.count),
         )
 
     def without(self, words: bytes, counter: str) -> "tuple[bytes, Queue]":
         """Return those of packed `words` that wait, and the queue without them.
 
-        `counter` is the name of the one that counts them.
+        `counter` is the name of the one that counts them; empty for none.
         """
         removed, rest = self._without_waiting(words)
         if not removed:
             return removed, self
         entries, exclusions, timed = self._columns_without(removed)
-        counters = self.counters.plus(counter, len(removed) // WORD_BYTES)
+        counters = self.counters.plus(counter, len(removed) // WORD_BYTES) if counter else self.counters
         size = self.size - total_size(removed)
         return removed, replace(rest, entries=entries, exclusions=exclusions, timed=timed, size=size, counters=counters)
 
     def _without_waiting(self, words: bytes) -> "tuple[bytes, Queue]":
         """Return those of packed `words` that wait, and the queue with its lists without them."""
-        ready, returned, aside, delayed = self.ready, self.returned, self.aside, self.delayed
+        ready, returned, aside, delayed, scheduled = (
+            self.ready,
+            self.returned,
+            self.aside,
+            self.delayed,
+            self.scheduled,
+        )
         removed = b""
         if ready.count:
             removed, ready = ready.remove_ordered(words)
@@ -458,9 +496,13 @@ class Queue(Struct, frozen=True):
         if delayed.count and len(removed) < len(words):
             some, delayed = delayed.remove_ordered(words)
             removed += some
+        if scheduled.count and len(removed) < len(words):
+            some, scheduled = scheduled.remove_ordered(words)
+            removed += some
         if not removed:
             return removed, self
-        return removed, replace(self, ready=ready, returned=returned, aside=aside, delayed=delayed)
+        lists = {"ready": ready, "returned": returned, "aside": aside, "delayed": delayed, "scheduled": scheduled}
+        return removed, replace(self, **lists)
 
     def holds(self, word: int) -> bool:
         """Return whether a word waits."""
@@ -470,7 +512,9 @@ class Queue(Struct, frozen=True):
         """Return the state of a word that waits, as people read it."""
         if self.aside.holds(word):
             return "set aside"
-        return "delayed" if self.delayed.holds(word) else "available"
+        if self.delayed.holds(word):
+            return "delayed"
+        return "scheduled" if self.scheduled.holds(word) else "available"
 
     def set_aside(self, words: bytes, why: SetAsideFor) -> "Queue":
         """Return the queue with those of packed `words` set aside that wait otherwise."""
@@ -485,6 +529,12 @@ class Queue(Struct, frozen=True):
         known = self.entries.mutate()
         known.update(entries)
         return replace(self.push(words, total_size(words), now_us), entries=known.finish())
+
+    def deliver(self, words: bytes, arrivals: bytes, entries: "Sequence[tuple[int, Entry]]", now_us: int) -> "Queue":
+        """Return the queue with scheduled `words` at its tail, as `arrivals` with columns by entry."""
+        rest = self.without(words, "")[1]
+        timed = rest.timed + sum([bool(entry.expires_us) for _, entry in entries])
+        return replace(rest.receive(arrivals, entries, now_us), published=self.published, timed=timed)
 
     def remove_damaged(self, words: bytes) -> "Queue":
         """Return the queue without those of packed `words` that it has, waiting or acquired: damaged messages."""

@@ -39,6 +39,7 @@ from ambermq.engine.events import (
     QueueDeleted,
     QueueUpdated,
     Reset,
+    Scheduled,
     SetAside,
     Settled,
     Started,
@@ -171,6 +172,11 @@ _PLAIN: Final = (
         Settled(14, TIME_US, 2, 4, REJECTED, ONE),
         "1 message of 'orders' rejected (amqp:decode-error, no JSON) by store/in: 9",
     ),
+    Sample(
+        Purged(15, TIME_US, 2, 12, 1),
+        "queue 'orders' purged: its available messages below offset 12 are deleted",
+        golden="0000000000000000000000000000000002000000000000000c0000000000000000000000000000000100000000000f00",
+    ),
     Sample(Purged(15, TIME_US, 2, 12), "queue 'orders' purged: its available messages below offset 12 are deleted"),
     Sample(Damaged(16, TIME_US, 2, make_words(11, [5])), "1 message of 'orders' cannot be read and is set aside: 11"),
     Sample(
@@ -217,6 +223,18 @@ _PLAIN: Final = (
         "1 message of 'orders', 'queue 3' with a time to live of 1 ms: 11",
         golden="0000000000000000180000000000000000000000000000000b0000000000000000000000000000000100000000001e04"
         "010000000000000002000000000000000300000000000000",
+    ),
+    Sample(
+        Scheduled(16, TIME_US, (2,), TIME_US + 60_000_000, make_words(11, [5, 6])),
+        "2 messages of 'orders' scheduled, available in 60,000 ms: 11 to 12",
+        golden="00000000000000001000000000000000020000000000000001c7b11b240a060000000000000000000200000000001f00"
+        "05000b000000000006000c0000000000",
+    ),
+    Sample(
+        Scheduled(16, TIME_US, (2, 3), TIME_US + 1_000, make_words(11, [5])),
+        "1 message of 'orders', 'queue 3' scheduled, available in 1 ms: 11",
+        golden="000000000000000018000000000000000000000000000000e9431e18240a060000000000000000000100000000001f04"
+        "05000b000000000002000000000000000300000000000000",
     ),
     Sample(
         Due(16, TIME_US, 2, make_words(11, [5, 6])),

@@ -40,12 +40,12 @@ from ambermq.engine.entries.discard_reason import DiscardReason, MoveReason
 from ambermq.engine.entries.entry_word import WORD_BYTES, make_run
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.errors import Refused
-from ambermq.engine.events import Chunked, Discarded, Drawn, Event, Published, Timed
+from ambermq.engine.events import Chunked, Discarded, Drawn, Event, Published, Scheduled, Timed
 from ambermq.engine.model.publish_options import Unroutable
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import Producer, State
 from ambermq.engine.selectors.fields import ABSENT, Fields
-from ambermq.engine.settings.queue_settings import DEAD_LETTER
+from ambermq.engine.settings.queue_settings import DEAD_LETTER, DURATION_MS_MAX
 from ambermq.engine.time_budget import MatchUnfinished
 from ambermq.log.config import BATCH_OVERHEAD_BYTES
 from ambermq.log.format.record import RECORD
@@ -53,6 +53,8 @@ from ambermq.log.format.record import RECORD
 __all__ = ["publish"]
 
 _RECORD_BYTES: Final = RECORD.size
+_SCHEDULED_MAX: Final = 1000
+"""The maximum of scheduled messages in one event, which is in one batch with the event of the messages."""
 _CHECKED_MAX: Final = 10_000
 """The maximum of queues whose room a decision looks at, at up to 0.4 us each."""
 _JMS_TOPICS: Final = (1, 3)
@@ -298,7 +300,7 @@ def _to_queues(
         # This is `queue.waiting` written out, because it runs once per message and queue.
         settings = queue.settings
         left = (settings.messages_max or config.queue_messages_max) - queue.ready.count - queue.returned.count
-        left -= queue.aside.count + queue.delayed.count
+        left -= queue.aside.count + queue.delayed.count + queue.scheduled.count
         if added is not NOTHING_ADDED:
             left -= added.counts.get(queue_id, 0)
         if settings.message_bytes_max and (large := _first_large(command, settings.message_bytes_max)) < count:
@@ -351,24 +353,40 @@ def _stored(command: Publish, queues: tuple[int, ...], context: DecisionContext,
     if command.size > config.chunk_bytes:
         return _large_run(command, queues, context), [done]
     messages_max = count if size <= context.batch_bytes_max // 2 else _event_messages_max(queues, context)
-    if messages_max == count and not command.ttl_ms:
+    if messages_max == count and not (command.ttl_ms or command.time_ms or command.delay_ms):
         # The common case.
         return [_run_event(command, queues, context, context.next_offset)], [done]
     events: list[Event] = []
     offset = context.next_offset
+    if _due_us(command, context):
+        messages_max = min(messages_max, _SCHEDULED_MAX)
     for start in range(0, count, messages_max):
         part = command if messages_max >= count else command.part(start, start + messages_max)
         events.append(_run_event(part, queues, context, offset))
         offset += len(part.bodies)
-        if command.ttl_ms:
-            events.append(_timed(command, queues, context, offset, len(part.bodies)))
-            offset += 1
+        times = _times(command, events[-1], context, offset)
+        events += times
+        offset += len(times)
     return events, [done]
 
 
-def _timed(command: Publish, queues: tuple[int, ...], context: DecisionContext, offset: int, count: int) -> Timed:
-    """Return the event that gives the `count` messages before it their time to live."""
-    return Timed(offset, context.now_us, queues, offset - count, count, command.ttl_ms)
+def _times(command: Publish, event: Event, context: DecisionContext, offset: int) -> list[Event]:
+    """Return the events behind that of messages, from an offset on: their time to live, and when they are due."""
+    assert type(event) is Published, "it is the event of the messages"
+    events: list[Event] = []
+    if command.ttl_ms:
+        count = len(event.words) // WORD_BYTES
+        events.append(Timed(offset, context.now_us, event.queues, event.offset, count, command.ttl_ms))
+    if due_us := _due_us(command, context):
+        events.append(Scheduled(offset + len(events), context.now_us, event.queues, due_us, event.words))
+    return events
+
+
+def _due_us(command: Publish, context: DecisionContext) -> int:
+    """Return when messages are available; 0 for at once. A time has precedence over a delay."""
+    now_us = context.now_us
+    due_us = 1000 * command.time_ms if command.time_ms else now_us + 1000 * command.delay_ms
+    return min(due_us, now_us + 1000 * DURATION_MS_MAX) if due_us > now_us else 0
 
 
 def _is_checked_later(queues: tuple[int, ...], context: DecisionContext) -> bool:
@@ -573,7 +591,7 @@ def _large_run(command: Publish, queues: tuple[int, ...], context: DecisionConte
                 [id_hash],
             )
         )
-        if command.ttl_ms:
-            events.append(_timed(command, queues, context, offset + 1, 1))
-        context = replace(context, next_offset=offset + 1 + bool(command.ttl_ms))
+        times = _times(command, events[-1], context, offset + 1)
+        events += times
+        context = replace(context, next_offset=offset + 1 + len(times))
     return events

@@ -161,7 +161,8 @@ def _words_of(queue: Queue | None, wanted: _Range, now_us: int) -> list[int]:
     if queue is None or not queue.timed:
         return []
     last = wanted.first + wanted.length
-    words = [word for one in (queue.returned, queue.ready, queue.delayed) for word in _between(one, wanted.first, last)]
+    lists = (queue.returned, queue.ready, *queue.timer_lists)
+    words = [word for one in lists for word in _between(one, wanted.first, last)]
     return [word for word in words if 0 < queue.expiry_of(word) <= now_us]
 
 
