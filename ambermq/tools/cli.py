@@ -76,6 +76,10 @@ _COMMANDS: Final = {
         "ambermq.tools.scripts.commands:script",
         "Run scripts of AMQP clients, to reproduce a bug without code.",
     ),
+    "schedule": (
+        "ambermq.tools.dead_letters.schedule:schedule",
+        "List and cancel messages that are scheduled for later.",
+    ),
     "send": (
         "ambermq.tools.messages.send_command:send",
         "Send messages to ADDRESS and wait until they are accepted.",

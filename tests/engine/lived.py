@@ -134,7 +134,10 @@ class Lived:
             self.bodies.update((bytes(body), len(self.bodies)) for body in bodies)
             size = sum(map(len, bodies))
             hashes = [1 + number % 7 for number in range(len(bodies))]
-            self.loop.submit(Publish("link", self.rng.choice(producers), 0, bodies, hashes, size))
+            command = Publish("link", self.rng.choice(producers), 0, bodies, hashes, size)
+            if self.rng.random() < 0.15:
+                command.delay_ms = self.rng.choice((1, 900, 5000))
+            self.loop.submit(command)
 
     def take(self) -> None:
         """A consumer has credit."""
@@ -162,7 +165,7 @@ class Lived:
         consumers, producers = sorted(state.consumers), sorted(state.producers)
         match self.rng.randint(0, 9):
             case 0:
-                self.loop.submit(PurgeQueue("key", name))
+                self.loop.submit(PurgeQueue("key", name, scheduled=self.rng.random() < 0.3))
             case 1:
                 self.loop.submit(DeleteQueue("key", name))
             case 2:
@@ -176,7 +179,8 @@ class Lived:
             case 6:
                 self.loop.submit(UpdateQueue("key", name, totals_of, {"messages_max": self.rng.choice((0, 5, 50))}))
             case 7:
-                values = {"dead_letter": self.rng.choice((*_NAMES, "none")), "delivery_count_max": 2}
+                values: dict[str, object] = {"dead_letter": self.rng.choice((*_NAMES, "none")), "delivery_count_max": 2}
+                values["redelivery_delay_ms"] = self.rng.choice((0, 1, 3000))
                 self.loop.submit(UpdateQueue("key", name, totals_of, values))
             case 8:
                 overflow = self.rng.choice(("reject", "drop-head", "dead-letter"))
@@ -187,13 +191,13 @@ class Lived:
     def move(self, name: str) -> None:
         """Some messages are moved, copied, redriven or removed."""
         queue = self.loop.state.queue_named(name)
-        words = [] if queue is None else [*queue.ready, *queue.returned, *queue.aside]
+        words = [] if queue is None else [word for words in queue.waiting_lists for word in words]
         offsets = [word >> 16 for word in words if self.rng.random() < 0.3]
         to, reason = self.rng.choice(_NAMES), self.rng.choice((MoveReason.MOVED, MoveReason.COPIED))
         if self.rng.random() < 0.3:
             to, reason = "", MoveReason.REDRIVEN
         if self.rng.random() < 0.1:
-            self.loop.submit(RemoveMessages("key", name, offsets))
+            self.loop.submit(RemoveMessages("key", name, offsets, scheduled=self.rng.random() < 0.5))
         else:
             self.loop.submit(MoveMessages("key", name, offsets, to, reason))
 

@@ -24,7 +24,7 @@ __all__ = ["History", "check_conservation", "words_on"]
 def words_on(queue: Queue) -> list[int]:
     """Return every word that a queue holds, available or acquired."""
     held = [word for words in queue.acquired.values() for word in words]
-    return [*queue.returned, *queue.ready, *held]
+    return [*(word for words in queue.waiting_lists for word in words), *held]
 
 
 def check_conservation(queue: Queue) -> None:

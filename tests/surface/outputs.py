@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from click.testing import CliRunner
+from proton import Message, symbol
 from proton.reactor import DurableSubscription
 
 from ambermq.tools.broker.child_broker import ChildBroker
@@ -96,6 +97,7 @@ def run_all(place: Path) -> Found:
         _wire(on_broker)
         _exchange(on_broker, on_data, messages)
         _dead_letters(on_broker)
+        _scheduled(on_broker, broker.url)
         _subscribe(on_broker, broker.url)
         _describe(on_broker, on_data, place)
         _monitor(found, broker.url)
@@ -183,6 +185,19 @@ def _dead_letters(run: Callable[..., None]) -> None:
         run("dlq purge", "failed", "--yes", *more)
     run("queue delete", "jobs", "--yes")
     run("queue delete", "failed", "--yes")
+
+
+def _scheduled(run: Callable[..., None], url: str) -> None:
+    run("queue declare", "later")
+    peer = ProtonPeer(url, container_id="scheduler")
+    try:
+        peer.sender("later").send(Message("x", id="x", annotations={symbol("x-opt-delivery-delay"): 60_000}))
+    finally:
+        peer.blocking.close()
+    run("schedule list", "later")
+    for more in (("--dry-run",), ()):
+        run("schedule cancel", "later", "--message-id", "x", *more)
+    run("queue delete", "later", "--yes")
 
 
 def _subscribe(run: Callable[..., None], url: str) -> None:

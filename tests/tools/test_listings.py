@@ -38,6 +38,7 @@ LISTINGS = {
     ("log", "segments"): (),
     ("muxer", "list"): (),
     ("queue", "browse"): (LONG,),
+    ("schedule", "list"): (LONG,),
     ("queue", "list"): (),
     ("sessions", "list"): (),
     ("snapshot", "diff"): (f"snapshot-{LONG}", f"later-{LONG}"),

@@ -9,7 +9,7 @@ from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.outcome import Outcome
 from ambermq.log.buffer import Buffer
 
-__all__ = ["GiveUp", "Publish", "ReportDamage", "Settle"]
+__all__ = ["GiveUp", "MakeDue", "Publish", "ReportDamage", "Settle"]
 
 
 @final
@@ -33,6 +33,10 @@ class Publish(Struct):
     """The user, for a queue that a message creates; empty if none is known."""
     ttl_ms: int = 0
     """The time to live of each message in milliseconds; 0: none."""
+    time_ms: int = 0
+    """When they are to be available, in milliseconds since 1970; 0: at once, or after `delay_ms`."""
+    delay_ms: int = 0
+    """The milliseconds after their arrival when they are to be available."""
     transaction: Any = None
     """The Transaction that they belong to; None for none."""
 
@@ -45,6 +49,8 @@ class Publish(Struct):
             or other.settled is not self.settled
             or other.ttl_ms != self.ttl_ms
             or other.transaction is not self.transaction
+            or other.time_ms != self.time_ms
+            or other.delay_ms != self.delay_ms
             or other.size + self.size > bytes_max
         ):
             return False
@@ -72,6 +78,8 @@ class Publish(Struct):
             self.may_create,
             self.by,
             self.ttl_ms,
+            self.time_ms,
+            self.delay_ms,
             self.transaction,
         )
 
@@ -122,3 +130,12 @@ class GiveUp(Struct):
     reason: MoveReason
     is_again: bool = False
     """Whether the messages were tried before."""
+
+
+@final
+class MakeDue(Struct):
+    """Messages of a queue have waited until their time; the loop makes the command itself."""
+
+    queue: int
+    words: list[int]
+    """In the order of their times."""

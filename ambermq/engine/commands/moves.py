@@ -23,6 +23,8 @@ class MessageFilter(Struct, frozen=True):
     """The queue that they left; empty for any."""
     since_us: int = 0
     """Dead letters that are not older."""
+    scheduled: bool = False
+    """The messages that are scheduled for later, and no others; else none of those."""
 
     @property
     def is_empty(self) -> bool:
@@ -77,3 +79,5 @@ class RemoveMessages(SignedCommand):
     key: Any
     name: str
     offsets: Sequence[int]
+    scheduled: bool = False
+    """Whether they are scheduled for later: their delivery is cancelled."""

@@ -48,10 +48,12 @@ class DeleteQueue(SignedCommand):
 
 @final
 class PurgeQueue(SignedCommand):
-    """Remove all available messages of a queue."""
+    """Remove all waiting messages of a queue."""
 
     key: Any
     name: str
+    scheduled: bool = False
+    """Whether those that are scheduled for later are removed too."""
 
 
 @final

@@ -52,7 +52,8 @@ class Post(Struct):
             or theirs.producer != ours.producer
             or theirs.durable is not ours.durable
             or theirs.ttl_ms != ours.ttl_ms
-            or (ours.ttl_ms and other.time_us != self.time_us)
+            or (theirs.time_ms, theirs.delay_ms) != (ours.time_ms, ours.delay_ms)
+            or ((ours.ttl_ms or ours.delay_ms) and other.time_us != self.time_us)
             or other.reserving != self.reserving
         ):
             return False
@@ -82,6 +83,8 @@ class Transaction(Struct, eq=False):
     """The messages of its posts, once for each queue."""
     size: int = 0
     """The bytes of its posts."""
+    head_bytes: int = 0
+    """The bytes of the records of its posts, without the messages."""
     refusal: str = ""
     """Why it cannot be committed; empty if it can."""
     end: str = ""

@@ -33,8 +33,7 @@ def kept_offsets(state: State) -> "array[int]":
 
 
 def _runs_of(queue: Queue) -> Iterator[bytes]:
-    yield from queue.ready.chunks()
-    yield from queue.returned.chunks()
-    yield from queue.aside.chunks()
+    for words in queue.waiting_lists:
+        yield from words.chunks()
     for held in queue.acquired.values():
         yield from held.chunks()

@@ -11,6 +11,7 @@ from ambermq.engine.commands import (
     EndLinks,
     GiveUp,
     Inspect,
+    MakeDue,
     NoteBrowser,
     Publish,
     PurgeQueue,
@@ -32,6 +33,7 @@ from ambermq.engine.decide.end_nodes import (
 )
 from ambermq.engine.decide.explain_route import EXPLAIN_DECISIONS
 from ambermq.engine.decide.messages.dead_letters import give_up
+from ambermq.engine.decide.messages.delays import make_due
 from ambermq.engine.decide.messages.moves import MOVE_DECISIONS
 from ambermq.engine.decide.messages.publish import publish
 from ambermq.engine.decide.messages.transactions import TRANSACTION_DECISIONS
@@ -113,10 +115,10 @@ def _settle(state: State, command: Settle, context: DecisionContext) -> Decision
 
 def _purge_queue(state: State, command: PurgeQueue, context: DecisionContext) -> Decision:
     queue = existing_queue(state, command.name, context.config)
-    count = queue.waiting
+    count = queue.waiting if command.scheduled else queue.waiting - queue.scheduled.count
     if not count:
         return [], [Answered(command.key, {"messages": 0})]
-    event = Purged(context.next_offset, context.now_us, queue.id, context.next_offset)
+    event = Purged(context.next_offset, context.now_us, queue.id, context.next_offset, int(command.scheduled))
     return with_queue_end(state, [event], queue, context, [Answered(command.key, {"messages": count})])
 
 
@@ -181,6 +183,7 @@ _DECISIONS: Final[dict[type, _Decide]] = {
     Publish: publish,
     Settle: _settle,
     GiveUp: give_up,
+    MakeDue: make_due,
     PurgeQueue: _purge_queue,
     ResetHost: _reset_host,
     ReportDamage: _report_damage,

@@ -12,7 +12,7 @@ from ambermq.engine.dispatch.selector_scan import SelectorScan
 from ambermq.engine.dispatch.token_bucket import TokenBucket
 from ambermq.engine.effects import Deliver
 from ambermq.engine.entries.outcome import OutcomeKind
-from ambermq.engine.events import ConsumerDetached, Event, Settled
+from ambermq.engine.events import ConsumerDetached, Due, Event, Settled
 from ambermq.engine.model.state import State
 
 __all__ = ["RETURN_OUTCOMES", "Demand", "Want"]
@@ -204,6 +204,9 @@ class Demand:
         """Note the messages that an event gives back to a queue; `state` is the state before it."""
         if type(event) is Settled:
             if event.outcome.kind in RETURN_OUTCOMES and event.queue in self.journals:
+                self.journals[event.queue].note(event.words)
+        elif type(event) is Due:
+            if event.queue in self.journals:
                 self.journals[event.queue].note(event.words)
         elif type(event) is ConsumerDetached and event.consumer in state.consumers:
             queue = state.queues.get(state.consumers[event.consumer].queue)

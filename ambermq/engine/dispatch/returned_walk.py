@@ -91,7 +91,8 @@ class ReturnJournal:
         return Visits(unpack_words(run[: count * WORD_BYTES]), ()) if run else _NO_VISITS
 
     def _adjust(self, queue: Queue) -> None:
-        returns = queue.counters.released + queue.counters.failed
+        # A delayed message counts twice: when its delivery fails, and when it is available again.
+        returns = queue.counters.released + queue.counters.failed + queue.counters.delayed
         if self.end != returns or len(self._words) > max(_NOTED_MIN, queue.returned.count):
             self._base, self._words = returns, array("Q")
 

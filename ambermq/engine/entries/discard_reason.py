@@ -20,6 +20,8 @@ class DiscardReason(IntEnum):
     """Its dead letters would go on for ever."""
     PURGED = 16
     """A person removed it."""
+    CANCELLED = 17
+    """A person cancelled its scheduled delivery."""
 
     @property
     def text(self) -> str:
@@ -40,6 +42,8 @@ class MoveReason(IntEnum):
     """A person moved it."""
     COPIED = 18
     """A person copied it; the message stays where it was."""
+    DUE = 32
+    """The time that it was scheduled for has come; it is on the same queue."""
 
     @property
     def is_dead_letter(self) -> bool:

@@ -38,6 +38,8 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     """Why it is set aside; None if it is not."""
     expires_us: int = 0
     """When it expires by its own time to live, in elapsed time; 0: it does not."""
+    due_us: int = 0
+    """When it is available, in elapsed time; 0: it does not wait for a time."""
 
     @property
     def added(self) -> tuple[tuple[bytes, bytes], ...]:

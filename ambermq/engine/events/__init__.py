@@ -22,8 +22,9 @@ How to add an event:
    list of the public surface. Describe it in CHANGELOG.md. The next golden data directory holds a record of it.
 """
 
-from ambermq.engine.events import deliveries, lifecycle, links, messages, moves, muxers, queues, transactions
-from ambermq.engine.events.deliveries import *  # noqa: F403 - the families' own lists say what is public
+from ambermq.engine.events import delays, deliveries, lifecycle, links, messages, moves, muxers, queues
+from ambermq.engine.events.delays import *  # noqa: F403 - the families' own lists say what is public
+from ambermq.engine.events.deliveries import *  # noqa: F403
 from ambermq.engine.events.lifecycle import *  # noqa: F403
 from ambermq.engine.events.links import *  # noqa: F403
 from ambermq.engine.events.messages import *  # noqa: F403
@@ -31,9 +32,9 @@ from ambermq.engine.events.moves import *  # noqa: F403
 from ambermq.engine.events.muxers import *  # noqa: F403
 from ambermq.engine.events.queues import *  # noqa: F403
 from ambermq.engine.events.registry import Event
-from ambermq.engine.events.transactions import *  # noqa: F403
 
 __all__ = ["Event"]
+__all__ += delays.__all__
 __all__ += deliveries.__all__
 __all__ += lifecycle.__all__
 __all__ += links.__all__
@@ -41,4 +42,3 @@ __all__ += messages.__all__
 __all__ += moves.__all__
 __all__ += muxers.__all__
 __all__ += queues.__all__
-__all__ += transactions.__all__

@@ -7,7 +7,7 @@ from msgspec import Struct, json
 from ambermq.engine.entries.discard_reason import DiscardReason
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, ranges_of, total_size, unpack_words
 from ambermq.engine.entries.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
-from ambermq.engine.events.event_type import EventType, Facts, IndexKeys, Layout, LinkColumn, SizeBound, field_facts
+from ambermq.engine.events.event_type import EventType, Facts, IndexKeys, Layout, LinkColumn, SizeBound
 from ambermq.engine.events.json_meta import encode_json
 from ambermq.engine.events.line_template import Choice, Listed
 from ambermq.engine.events.record_draft import RecordDraft
@@ -147,6 +147,8 @@ class Purged(Struct):
     time_us: int
     queue: int
     before: int
+    scheduled: int = 0
+    """1 if messages that are scheduled for later are purged too."""
     by: str = ""
     """The user that caused it; empty if none is known."""
 
@@ -277,15 +279,18 @@ TYPES: Final = (
         number=15,
         name="purged",
         layout=Layout(
-            queue="queue", ref="before: the offset below which messages are purged", meta="JSON `{by}`, or empty"
+            queue="queue",
+            ref="before: the offset below which messages are purged",
+            count="scheduled: 1 if scheduled messages are purged too",
+            meta="JSON `{by}`, or empty",
         ),
         meta=by_meta,
         json=UserMeta,
         bound=SizeBound.NAMES,
         keys=IndexKeys.NODE,
         queue="queue",
-        facts=field_facts("before"),
-        facts_text="`queue` `queue_id` `before`; `by`, the user, if it is known",
+        facts=lambda event: {"before": event.before} | ({"scheduled": True} if event.scheduled else {}),
+        facts_text="`queue` `queue_id` `before`; `scheduled`, if it is true; `by`, the user, if it is known",
         line=("queue {queue_id:queue} purged: its available messages below offset {before} are deleted",),
     ),
     EventType(

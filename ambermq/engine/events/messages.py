@@ -1,4 +1,4 @@
-"""Events of messages that arrive: published, or a chunk of a large message.
+"""Events of messages that arrive: published, or a chunk of a large message; and the end of a transaction of messages.
 
 A run of n messages is n records, each with its own offset; the reader joins runs of alike messages again.
 `id_hash` is a hash of the message-id, 0 if there is none. Flags of a `published` record:
@@ -28,7 +28,7 @@ from ambermq.engine.events.line_template import Choice
 from ambermq.engine.events.record_draft import RecordDraft
 from ambermq.log.buffer import Buffer
 
-__all__ = ["Chunked", "Published", "Timed"]
+__all__ = ["Chunked", "Committed", "Published", "Timed"]
 
 DURABLE: Final = 1
 """The flag of a durable message."""
@@ -40,6 +40,7 @@ FANOUT: Final = 4
 _CHUNKED: Final = 11
 _PUBLISHED: Final = 12
 _TIMED: Final = 30
+_COMMITTED: Final = 33
 _READ_BACK_COUNT: Final = 8
 """The number of fields of Published that a record holds; they come first."""
 
@@ -174,7 +175,24 @@ def _read_timed(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) ->
     return Timed(offset, time_us, queues, row[5], row[7], int.from_bytes(meta[:8], "little"))
 
 
-MessageEvent = Chunked | Published | Timed
+@final
+class Committed(Struct):
+    """A transaction was committed.
+
+    The records from `first` up to this one are its messages and outcomes, in the same batch.
+    """
+
+    offset: int
+    time_us: int
+    first: int
+    """The offset of its first record."""
+    posted: int
+    """The messages that it published."""
+    settled: int
+    """The deliveries that it settled."""
+
+
+MessageEvent = Chunked | Published | Timed | Committed
 
 TYPES: Final = (
     EventType(
@@ -236,5 +254,19 @@ TYPES: Final = (
         },
         facts_text="`queues` `queue_ids` `count` `ttl_ms` `offsets`",
         line=("{count:messages} of {queue_ids:queues} with a time to live of {ttl_ms:,} ms: {offsets:ranges}",),
+    ),
+    EventType(
+        event=Committed,
+        number=_COMMITTED,
+        name="committed",
+        since="0.2.0",
+        layout=Layout(ref="first: the offset of its first record", meta="u64 each: messages, settled deliveries"),
+        meta=lambda event: pack_words([event.posted, event.settled]),
+        read=lambda offset, time_us, row, meta: Committed(offset, time_us, row[5], *unpack_words(meta)),
+        facts=field_facts("first", "posted", "settled"),
+        facts_text="`first` `posted` `settled`",
+        line=(
+            "a transaction was committed, from offset {first} on: {posted:messages}, {settled:,} settled deliveries",
+        ),
     ),
 )

@@ -24,6 +24,7 @@ from ambermq.engine.events import (
     Detached,
     Discarded,
     Drawn,
+    Due,
     Event,
     Lost,
     Moved,
@@ -39,6 +40,7 @@ from ambermq.engine.events import (
     QueueDeleted,
     QueueUpdated,
     Reset,
+    Scheduled,
     SetAside,
     Settled,
     Started,
@@ -106,7 +108,9 @@ def settled(state: State, event: Settled) -> State:
     queue = state.queues.get(event.queue)
     if queue is None:
         return state
-    queues = state.queues.set(event.queue, queue.settle(event.consumer, event.words, event.outcome))
+    queues = state.queues.set(
+        event.queue, queue.settle(event.consumer, event.words, event.outcome, event.time_us - state.stepped_us)
+    )
     return replace(state, time_us=event.time_us, queues=queues)
 
 
@@ -292,13 +296,15 @@ def _consumer_detached(state: State, event: ConsumerDetached) -> State:
     if queue is None:
         return state
     state = state.with_fields(receivers=_unlinked(state.receivers, queue.id, consumer.id))
-    queue = queue.release_consumer(consumer.id, MODIFIED_FAILED)
+    queue = queue.release_consumer(consumer.id, MODIFIED_FAILED, state.elapsed_us(event.time_us))
     return state.with_queue(replace(queue, consumers=queue.consumers - 1), event.time_us)
 
 
 def _purged(state: State, event: Purged) -> State:
     queue = state.queues.get(event.queue)
-    return state if queue is None else state.with_queue(queue.purge(event.before), event.time_us)
+    if queue is None:
+        return state
+    return state.with_queue(queue.purge(event.before, scheduled=bool(event.scheduled)), event.time_us)
 
 
 def _damaged(state: State, event: Damaged) -> State:
@@ -318,6 +324,21 @@ def _set_aside(state: State, event: SetAside) -> State:
     if queue is None:
         return state
     return state.with_queue(queue.set_aside(event.words, SetAsideFor(event.reason)), event.time_us)
+
+
+def _scheduled(state: State, event: Scheduled) -> State:
+    due_us = state.elapsed_us(event.due_us)
+    queues = state.queues.mutate()
+    for queue_id in event.queues:
+        queue = queues.get(queue_id)
+        if queue is not None:
+            queues[queue_id] = queue.schedule(event.words, due_us)
+    return state.with_fields(time_us=event.time_us, queues=queues.finish())
+
+
+def _due(state: State, event: Due) -> State:
+    queue = state.queues.get(event.queue)
+    return state if queue is None else state.with_queue(queue.end_delay(event.words), event.time_us)
 
 
 def _subscribed(state: State, event: Subscribed) -> State:
@@ -385,12 +406,14 @@ APPLY: Final[Mapping[type, Callable[[State, Any], State]]] = {
     Chunked: _nothing,
     Published: _published,
     Timed: _timed,
+    Scheduled: _scheduled,
     Acquired: acquired,
     Settled: settled,
     Purged: _purged,
     Damaged: _damaged,
     Discarded: _discarded,
     SetAside: _set_aside,
+    Due: _due,
     Moved: moved,
     Lost: _nothing,
     Reset: _reset,

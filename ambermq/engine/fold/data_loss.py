@@ -39,7 +39,7 @@ def damage_of(state: State, lost: _Ranges, *, next_offset: int, time_us: int) ->
         queue = state.queues[queue_id]
         assert not queue.acquired
         ranges = _ranges_of(queue, lost)
-        words = b"".join(_words_in(one, ranges) for one in (queue.returned, queue.ready, queue.aside))
+        words = b"".join(_words_in(one, ranges) for one in queue.waiting_lists)
         for at in range(0, len(words), _RUN_BYTES):
             yield Damaged(next_offset, time_us, queue_id, words[at : at + _RUN_BYTES])
             next_offset += 1

@@ -1,8 +1,11 @@
 """The fold of moved messages: off one queue and onto others, with columns that say where the message is stored.
 
 Rule 1. Only messages that wait on the source come to the targets. Each has its own offset, also if another is missing.
-Rule 2. The source may be one of the targets: the message then goes to its tail.
+Rule 2. The source may be one of the targets: the message then goes to its tail. So does a scheduled message whose time
+        has come. That is counted neither as moved nor as published, and keeps its own time to live.
 """
+
+from msgspec.structs import replace
 
 from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.entry import PLAIN, Entry
@@ -23,14 +26,17 @@ def moved(state: State, event: Moved) -> State:
     words, columns = _arrivals(source, event)
     if not words:
         return state
-    queues = state.queues
+    queues, now_us = state.queues, state.elapsed_us(event.time_us)
+    if event.reason is MoveReason.DUE:
+        queues = queues.set(source.id, source.deliver(event.words, words, columns, now_us))
+        return state.with_fields(time_us=event.time_us, queues=queues)
     if event.reason is not MoveReason.COPIED:
         counter = "dead_lettered" if event.reason.is_dead_letter else "moved"
         queues = queues.set(source.id, source.without(event.words, counter)[1])
     for target in event.targets:
         queue = queues.get(target)
         if queue is not None:
-            queues = queues.set(target, queue.receive(words, columns, state.elapsed_us(event.time_us)))
+            queues = queues.set(target, queue.receive(words, columns, now_us))
     return state.with_fields(time_us=event.time_us, queues=queues)
 
 
@@ -49,7 +55,10 @@ def _arrivals(source: Queue, event: Moved) -> tuple[bytes, list[tuple[int, Entry
         if key not in marks:
             marks[key] = _marks(before, source, event)
         words.append(offset << 16 | word & 0xFFFF)
-        columns.append((offset, _entry(before, word >> 16, marks[key])))
+        entry = _entry(before, word >> 16, marks[key])
+        if event.reason is MoveReason.DUE and before.expires_us:
+            entry = replace(entry, expires_us=before.expires_us)
+        columns.append((offset, entry))
     return pack_words(words), columns
 
 

@@ -74,7 +74,9 @@ class WideFanout:
                 continue
             settings = queue.settings
             # This is `queue.waiting` written out, because it runs once per queue.
-            if queue.ready.count + queue.returned.count + queue.aside.count > (settings.messages_max or messages_max):
+            waiting = queue.ready.count + queue.returned.count + queue.aside.count + queue.delayed.count
+            waiting += queue.scheduled.count
+            if waiting > (settings.messages_max or messages_max):
                 return queue_id
             if settings.bytes_max and queue.waiting_size > settings.bytes_max:
                 return queue_id

@@ -17,12 +17,14 @@ from ambermq.engine.events import (
     ConsumerDetached,
     Damaged,
     Discarded,
+    Due,
     Event,
     Moved,
     Published,
     Purged,
     QueueDeleted,
     Reset,
+    Scheduled,
     SetAside,
     Settled,
     Started,
@@ -56,12 +58,17 @@ class StepKind(StrEnum):
     """It came to other queues too."""
     ARRIVED = "arrived"
     """It came from another queue."""
+    SCHEDULED = "scheduled"
+    """It is available later."""
+    DUE = "due"
+    """The time that it waited for has come."""
 
 
 class MessagePlaceState(StrEnum):
     """The state of a message on a queue."""
 
     AVAILABLE = "available"
+    SCHEDULED = "scheduled"
     ACQUIRED = "acquired"
     SET_ASIDE = "set aside"
     ARCHIVED = "archived"
@@ -150,6 +157,8 @@ class Track:
                 self.places.clear()
                 for queue in event.queues:
                     self.put(MessagePlace(queue, MessagePlaceState.AVAILABLE, self._word, last=step))
+            case Scheduled():
+                self._scheduled(event)
             case Acquired():
                 self._acquired(event)
             case Settled():
@@ -159,6 +168,10 @@ class Track:
                     self._end(place, event, StepKind.DAMAGED)
             case Discarded():
                 self._discarded(event)
+            case Due():
+                for place, _ in self._named(event.queue, event.words):
+                    if place.state is MessagePlaceState.AVAILABLE:
+                        self._step(place, event, StepKind.DUE)
             case SetAside():
                 self._set_aside(event)
             case Moved():
@@ -175,6 +188,12 @@ class Track:
                 self._return_from((event.consumer,), event)
             case Started():
                 self._return_from(None, event)
+
+    def _scheduled(self, event: Scheduled) -> None:
+        for queue in event.queues:
+            for place, _ in self._named(queue, event.words):
+                if place.state is MessagePlaceState.AVAILABLE:
+                    self._step(replace(place, state=MessagePlaceState.SCHEDULED), event, StepKind.SCHEDULED)
 
     def _acquired(self, event: Acquired) -> None:
         for place, at in self._named(event.queue, event.words):
@@ -204,6 +223,13 @@ class Track:
 
     def _moved(self, event: Moved) -> None:
         for place, at in self._named(event.source, event.words):
+            if event.reason is MoveReason.DUE:
+                # It has another entry on its queue now, which is no other place.
+                if place.state is MessagePlaceState.SCHEDULED:
+                    del self.places[place.queue, place.word]
+                    word = event.offset + at << 16 | place.word & 0xFFFF
+                    self._step(replace(place, state=MessagePlaceState.AVAILABLE, word=word), event, StepKind.DUE)
+                continue
             # A rejected message is not set aside by an event of its own: its outcome says that it was not accepted.
             if _is_waiting(place) or _is_rejected(place):
                 if event.reason is MoveReason.COPIED:
@@ -217,7 +243,8 @@ class Track:
 
     def _purged(self, event: Purged) -> None:
         for place in self._on(event.queue):
-            if _is_waiting(place) and place.word >> 16 < event.before:
+            is_purged = place.state is not MessagePlaceState.SCHEDULED or event.scheduled
+            if is_purged and _is_waiting(place) and place.word >> 16 < event.before:
                 self._end(place, event, StepKind.PURGED)
 
     def _on(self, queue: int) -> list[MessagePlace]:
@@ -251,7 +278,7 @@ def _is_held(place: MessagePlace, consumer: int) -> bool:
 
 
 def _is_waiting(place: MessagePlace) -> bool:
-    return place.state in (MessagePlaceState.AVAILABLE, MessagePlaceState.SET_ASIDE)
+    return place.state in (MessagePlaceState.AVAILABLE, MessagePlaceState.SCHEDULED, MessagePlaceState.SET_ASIDE)
 
 
 def _is_rejected(place: MessagePlace) -> bool:

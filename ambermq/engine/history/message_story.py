@@ -313,6 +313,7 @@ def _place_in(state: State, queue_id: int, word: int) -> MessagePlace:
             return MessagePlace(queue_id, MessagePlaceState.ACQUIRED, word, consumer, count)
     if queue.aside.holds(word):
         return MessagePlace(queue_id, MessagePlaceState.SET_ASIDE, word, count=count)
-    is_here = queue.ready.holds(word) or queue.returned.holds(word)
-    state_now = MessagePlaceState.AVAILABLE if is_here else MessagePlaceState.ARCHIVED
+    if queue.scheduled.holds(word):
+        return MessagePlace(queue_id, MessagePlaceState.SCHEDULED, word, count=count)
+    state_now = MessagePlaceState.AVAILABLE if queue.holds(word) else MessagePlaceState.ARCHIVED
     return MessagePlace(queue_id, state_now, word, count=count)

@@ -54,7 +54,7 @@ class OffsetTimes:
 
     def oldest_us(self, queue: Queue, sealed: Sequence[SealedSegment], now_us: int) -> int | None:
         """Return when the oldest message that waits on a queue was logged; None without one."""
-        heads = unpack_words(queue.ready.head(1) + queue.returned.head(1) + queue.aside.head(1))
+        heads = unpack_words(b"".join([words.head(1) for words in queue.unscheduled_lists]))
         return self.time_of(entry_of(min(heads)), sealed, now_us) if heads else None
 
 

@@ -143,7 +143,7 @@ def _offsets(queue: Queue | None) -> Iterable[int]:
     if queue is None:
         return iter(())
     held = sorted(word for words in queue.acquired.values() for word in words)
-    return map(entry_of, merge(queue.returned, queue.ready, queue.aside, held))
+    return map(entry_of, merge(*queue.waiting_lists, held))
 
 
 def _compare(before: Iterable[int], after: Iterable[int], change: Change) -> None:

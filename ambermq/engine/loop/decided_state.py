@@ -19,6 +19,7 @@ from ambermq.engine.commands import (
     EndUnusedQueue,
     GiveUp,
     Inspect,
+    MakeDue,
     NoteBrowser,
     Publish,
     Settle,
@@ -267,6 +268,16 @@ class DecidedState(LoggedState):
         for queue, words in self._timers.take(now_us, self.config.dispatch_messages_max, find):
             self._dead_letters.add(queue, pack_words(words), MoveReason.EXPIRED)
         return self._give_up_due(event_us)
+
+    def _make_due(self, event_us: int) -> list[Effect]:
+        """Make messages available whose time has come, about as many as a tick delivers; return the effects."""
+        now_us, find, effects = self.state.elapsed_us(event_us), self.state.queues.get, list[Effect]()
+        for queue, words in self._due_timers.take(now_us, self.config.dispatch_messages_max, find):
+            moment = DecisionContext(event_us, self.log.draft.next_offset, 0, self.config, self.router)
+            events, answers = DECIDE[MakeDue](self.state, MakeDue(queue, words), moment)
+            self._log_and_apply(events)
+            effects += answers
+        return effects
 
     def _give_up_found(self, expired: dict[int, list[int]], event_us: int) -> list[Effect]:
         """Remove expired messages that a dispatch has found, by queue; return the effects."""

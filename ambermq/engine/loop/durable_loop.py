@@ -187,6 +187,7 @@ class DurableLoop(DecidedState):
                 if now_us >= self._dead_letters.next_us:
                     effects += self._try_again(now_us, event_us)
                 effects += self._give_up_expired(event_us)
+                effects += self._make_due(event_us)
                 self._end_late(event_us - self.state.stepped_us, event_us)
                 self._end_unused(event_us)
                 self._refill_rates(event_us)
@@ -282,7 +283,8 @@ class DurableLoop(DecidedState):
 
     def _next_timer_us(self) -> int:
         """Return when the loop itself has something to do, by the driver's clock."""
-        elapsed_us = min(self._timers.next_us, self._unused.next_us, self._rates.next_us, self.transactions.next_us)
+        timers = self._timers, self._due_timers, self._unused, self._rates, self.transactions
+        elapsed_us = min([one.next_us for one in timers])
         if elapsed_us < FOREVER_US:
             elapsed_us += self.state.stepped_us - self.correction_us
         return min(self._dead_letters.next_us, elapsed_us)

@@ -18,6 +18,7 @@ from ambermq.engine.events import (
     Chunked,
     ConsumerDetached,
     Discarded,
+    Due,
     Event,
     Moved,
     ProducerAttached,
@@ -26,6 +27,7 @@ from ambermq.engine.events import (
     QueueConfigured,
     QueueDeleted,
     Reset,
+    Scheduled,
     SetAside,
     Settled,
     Timed,
@@ -35,6 +37,7 @@ from ambermq.engine.loop.dead_letters import DeadLetters
 from ambermq.engine.loop.discarded_state import DiscardedState
 from ambermq.engine.loop.pending_effects import PendingEffects
 from ambermq.engine.loop.tick_work import LEAVES_PER_CHANGE
+from ambermq.engine.loop.timers.due_timers import DueTimers
 from ambermq.engine.loop.timers.expiry_timers import ExpiryTimers
 from ambermq.engine.loop.timers.rate_timers import RateTimers
 from ambermq.engine.loop.timers.unused_queues import UnusedQueues
@@ -65,6 +68,7 @@ class LoggedState:
         self._timers = ExpiryTimers()
         self._unused = UnusedQueues()
         self._rates = RateTimers()
+        self._due_timers = DueTimers()
         self._has_ttl = False
         """Whether a queue has a time to live, or has had one."""
         self._has_timers = False
@@ -79,12 +83,16 @@ class LoggedState:
         """
         known = before.consumers.get(consumer)
         queue = None if known is None else before.queues.get(known.queue)
+        if queue is None:
+            return
         self._unused.note_use(queue, self.state.elapsed_us(time_us))
-        if queue is not None and queue.settings.exclusive:
+        settings = queue.settings
+        if settings.exclusive:
             # The next one waited for what this one held.
             self.demand.check_active(queue.id)
-        if queue is not None and (queue.settings.delivery_count_max or queue.is_timed):
+        if settings.delivery_count_max or settings.redelivery_delay_ms or queue.is_timed:
             words = queue.held_by(consumer).to_bytes()
+            self._note_delayed(queue.id, words)
             self._note_exhausted(queue.id, words)
             self._note_expired(queue.id, words, time_us)
 
@@ -114,6 +122,20 @@ class LoggedState:
             gone = before.producers[event.producer]
             self._unused.detach_producer(self.state, gone, self.state.elapsed_us(event.time_us))
 
+    def _note_delayed(self, queue_id: int, words: bytes) -> None:
+        """Set the timers of those of returned words whose redelivery is delayed."""
+        queue = self.state.queues.get(queue_id)
+        if queue is None or not queue.delayed.count:
+            return
+        by_time: dict[int, list[int]] = {}
+        for word in unpack_words(words):
+            due_us = queue.entries.get(word >> 16, PLAIN).due_us
+            if due_us:
+                by_time.setdefault(due_us, []).append(word >> 16)
+        for due_us, entries in by_time.items():
+            self._has_timers = True
+            self._due_timers.add(queue, entries, due_us)
+
     def _note_expired(self, queue_id: int, words: bytes, time_us: int) -> None:
         """Note those of returned words that have expired while a consumer had them."""
         queue = self.state.queues.get(queue_id)
@@ -140,12 +162,33 @@ class LoggedState:
                 self._dead_letters.note_aside(queue.id)
             if queue.settings.expires_ms:
                 self._unused.configure(queue, self.state.elapsed_us(self.state.time_us))
-            self._has_timers |= queue.is_timed or bool(queue.settings.expires_ms)
+            self._has_timers |= queue.is_timed or bool(queue.settings.expires_ms) or bool(queue.timer_count)
+            if queue.timer_count:
+                self._due_timers.start(queue)
             if queue.runs:
                 self._timers.watch(queue, 0)
             if queue.timed:
                 for first, count, expires_us in _timed_ranges(queue):
                     self._timers.add(queue.id, first, count, expires_us, self.state.queues.get)
+
+    def _note_scheduled(self, event: Scheduled) -> None:
+        """Set the timers of messages that are scheduled for later."""
+        self._has_timers = True
+        entries, due_us = [word >> 16 for word in unpack_words(event.words)], self.state.elapsed_us(event.due_us)
+        for queue_id in event.queues:
+            queue = self.state.queues.get(queue_id)
+            if queue is not None:
+                self._due_timers.add(queue, entries, due_us)
+
+    def _note_delivered(self, event: Moved) -> None:
+        """Set the timers of scheduled messages that are available now, and expire by their own time to live."""
+        queue = self.state.queues.get(event.source)
+        if queue is None or not queue.timed:
+            return
+        for entry in range(event.offset, event.offset + len(event.words) // WORD_BYTES):
+            expires_us = queue.entries.get(entry, PLAIN).expires_us
+            if expires_us:
+                self._timers.add(queue.id, entry, 1, expires_us, self.state.queues.get)
 
     def _note_exhausted(self, queue_id: int, words: bytes) -> None:
         """Note those of returned words whose deliveries have failed as often as their queue allows."""
@@ -201,12 +244,15 @@ class LoggedState:
                 expires_us = self.state.elapsed_us(event.time_us) + 1000 * event.ttl_ms
                 for queue in event.queues:
                     self._timers.add(queue, event.first, event.count, expires_us, self.state.queues.get)
+            elif type(event) is Scheduled:
+                self._note_scheduled(event)
             elif type(event) is Settled:
                 count = len(event.words) // WORD_BYTES
                 if event.outcome.kind in RETURN_OUTCOMES:
                     changes += count * CHANGES_PER_RETURN
                     self.demand.touch(event.queue)
                     if event.outcome.delivery_failed:
+                        self._note_delayed(event.queue, event.words)
                         self._note_exhausted(event.queue, event.words)
                     self._note_expired(event.queue, event.words, event.time_us)
                 else:
@@ -222,8 +268,13 @@ class LoggedState:
                 self._note_published(event.targets, event.time_us)
                 if self._has_ttl:
                     self._watch(event.targets, event.time_us)
+                if event.reason is MoveReason.DUE:
+                    self._note_delivered(event)
             elif type(event) is SetAside:
                 self._dead_letters.note_aside(event.queue)
+            elif type(event) is Due:
+                changes += len(event.words) // WORD_BYTES
+                self.demand.touch(event.queue)
             elif type(event) is Discarded:
                 changes += len(event.words) // WORD_BYTES // LEAVES_PER_CHANGE
             elif type(event) is QueueConfigured:
@@ -238,7 +289,7 @@ class LoggedState:
                     self._unused.clear()
                     self.is_late |= bool(self._discarded.tables)
                 self.router.apply_event(event, self.state)
-            if ends_each and index + 1 < len(events) and _is_small_timed(events[index + 1]):
+            if ends_each and index + 1 < len(events) and _is_about_messages(events[index + 1]):
                 # It is about the messages of this event, so both are in one batch.
                 continue
             if ends_each or event is events[-1]:
@@ -254,9 +305,9 @@ class LoggedState:
         return changes, None
 
 
-def _is_small_timed(event: Event) -> bool:
-    """Return whether an event gives messages their time to live, and is too small to matter for a batch."""
-    return type(event) is Timed and len(event.queues) <= _FEW_QUEUES
+def _is_about_messages(event: Event) -> bool:
+    """Return whether an event gives messages their times, and is too small to matter for a batch."""
+    return isinstance(event, (Timed, Scheduled)) and len(event.queues) <= _FEW_QUEUES
 
 
 def _timed_ranges(queue: Queue) -> Iterator[tuple[int, int, int]]:

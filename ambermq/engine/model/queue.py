@@ -2,13 +2,14 @@
 
 Rule 1. An entry is AVAILABLE in `ready` (never acquired) or in `returned` (acquired before, then given back), or it is
         ACQUIRED by one consumer. One that is set aside, in `aside`, waits for its dead-letter target and is never
-        offered. An ARCHIVED entry is not in the queue; only the log still has it.
-Rule 2. `ready`, `returned` and `aside` are ordered by entry. `returned` is served first.
+        offered. One in `delayed` waits for its redelivery, and goes to `returned` then. One in `scheduled` waits for
+        its first delivery, and takes the tail then. An ARCHIVED entry is not in the queue; only the log still has it.
+Rule 2. All lists are ordered by entry, but those of consumers. `returned` is served first.
 Rule 3. `entries` holds columns for the few entries that have any. The columns end with the entry.
 Rule 4. A transition ignores words that the queue does not hold.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import final
 
 from msgspec import Struct, field
@@ -53,6 +54,8 @@ class Counters(Struct, frozen=True, omit_defaults=True):
     """Moved to the dead-letter target by the broker itself."""
     moved: int = 0
     """Moved to another queue by a person."""
+    delayed: int = 0
+    """Returned after a redelivery delay. A message may be delayed more than once."""
 
     def plus(self, name: str, count: int) -> "Counters":
         """Return these counters with `count` added to one of them."""
@@ -99,6 +102,10 @@ class Queue(Struct, frozen=True):
     """The number of `entries` that expire by their own time to live."""
     runs: Runs = NO_RUNS
     """When its messages expire by the time to live of the queue."""
+    delayed: PersistentQueue = EMPTY_QUEUE
+    """Words of entries whose redelivery is delayed. Each has columns, which say until when."""
+    scheduled: PersistentQueue = EMPTY_QUEUE
+    """Words of entries that are scheduled for later. Each has columns, which say when."""
 
     @property
     def available(self) -> int:
@@ -107,18 +114,38 @@ class Queue(Struct, frozen=True):
 
     @property
     def waiting(self) -> int:
-        """Messages available or set aside: those that the maxima of the queue count."""
-        return self.ready.count + self.returned.count + self.aside.count
+        """Messages that no consumer holds: those that the maxima of the queue count."""
+        return self.ready.count + self.returned.count + self.aside.count + self.delayed.count + self.scheduled.count
+
+    @property
+    def waiting_lists(self) -> tuple[PersistentQueue, ...]:
+        """The words of the messages that no consumer holds; each list is in order."""
+        return self.returned, self.ready, self.aside, self.delayed, self.scheduled
+
+    @property
+    def unscheduled_lists(self) -> tuple[PersistentQueue, ...]:
+        """The same without the messages that are scheduled for later."""
+        return self.returned, self.ready, self.aside, self.delayed
+
+    @property
+    def timer_lists(self) -> tuple[PersistentQueue, ...]:
+        """The words of the messages that wait for a time."""
+        return self.scheduled, self.delayed
+
+    @property
+    def timer_count(self) -> int:
+        """Messages that wait for a time."""
+        return self.scheduled.count + self.delayed.count
 
     @property
     def waiting_size(self) -> int:
-        """Bytes of the messages available or set aside."""
+        """Bytes of the messages that no consumer holds."""
         return self.size - self.acquired_size
 
     @property
     def depth(self) -> int:
-        """Messages available, set aside and acquired."""
-        return self.ready.count + self.returned.count + self.aside.count + self.acquired_count
+        """Messages that wait, and those acquired."""
+        return self.waiting + self.acquired_count
 
     def push(self, words: bytes, size: int, now_us: int) -> "Queue":
         """Return the queue with new entries at its tail; `size` is the sum of the sizes in their words.
@@ -149,6 +176,19 @@ class Queue(Struct, frozen=True):
             entries[offset] = plain if before is None else replace(before, expires_us=expires_us)
         return replace(self, entries=entries.finish(), timed=self.timed + count)
 
+    def schedule(self, words: bytes, due_us: int) -> "Queue":
+        """Return the queue with those of packed `words` waiting until an elapsed time that were never acquired."""
+        taken, ready = self.ready.remove_ordered(words)
+        if not taken:
+            return self
+        entries = self.entries.mutate()
+        plain = Entry(due_us=due_us)
+        for word in unpack_words(taken):
+            before = entries.get(word >> 16)
+            entries[word >> 16] = plain if before is None else replace(before, due_us=due_us)
+        scheduled = merge_returned(self.scheduled, taken)
+        return replace(self, ready=ready, scheduled=scheduled, entries=entries.finish())
+
     @property
     def is_timed(self) -> bool:
         """Return whether a message of the queue may expire."""
@@ -158,6 +198,9 @@ class Queue(Struct, frozen=True):
         """Return when an entry expires, in elapsed time; 0 if it does not."""
         own = self.entries.get(word >> 16, PLAIN).expires_us if self.timed else 0
         ours = expiry_of(self.runs, word >> 16) if self.runs else 0
+        if ours and self.scheduled.count and self.scheduled.holds(word):
+            # The time to live of the queue begins when the message is available.
+            ours = 0
         return min(own, ours) if own and ours else own or ours
 
     def with_entry(self, offset: int, entry: Entry) -> "Queue":
@@ -205,8 +248,11 @@ class Queue(Struct, frozen=True):
         """Return the words that a consumer holds."""
         return self.acquired.get(consumer, EMPTY_QUEUE)
 
-    def settle(self, consumer: int, words: bytes, outcome: Outcome) -> "Queue":
-        """Return the queue after an outcome over those of `words` that the consumer holds."""
+    def settle(self, consumer: int, words: bytes, outcome: Outcome, now_us: int = 0) -> "Queue":
+        """Return the queue after an outcome over those of `words` that the consumer holds.
+
+        `now_us` is the elapsed time, from which a redelivery is delayed.
+        """
         held = self.acquired.get(consumer)
         if held is None:
             return self
@@ -218,6 +264,8 @@ class Queue(Struct, frozen=True):
             if self.settings.dead_letter:
                 return self._rejected(taken, acquired, outcome)
             return self._archived(taken, acquired, "rejected")
+        if outcome.delivery_failed and self.settings.redelivery_delay_ms:
+            return self._delay_entries(taken, acquired, consumer, outcome, now_us)
         return self._return_entries(taken, acquired, consumer, outcome)
 
     def _accepted(self, taken: bytes, acquired: "PersistentMap[int, PersistentQueue]") -> "Queue":
@@ -256,7 +304,7 @@ class Queue(Struct, frozen=True):
         for word in unpack_words(words):
             before = entries.get(word >> 16, PLAIN)
             exclusions -= bool(before.excluded)
-            entries[word >> 16] = replace(before, excluded=(), set_aside_for=why)
+            entries[word >> 16] = replace(before, excluded=(), set_aside_for=why, due_us=0)
         return entries.finish(), exclusions
 
     def _archived(self, taken: bytes, acquired: "PersistentMap[int, PersistentQueue]", counter: str) -> "Queue":
@@ -293,6 +341,39 @@ class Queue(Struct, frozen=True):
             counters=self.counters.plus("failed" if outcome.delivery_failed else "released", count),
         )
 
+    def _delay_entries(
+        self,
+        taken: bytes,
+        acquired: "PersistentMap[int, PersistentQueue]",
+        consumer: int,
+        outcome: Outcome,
+        now_us: int,
+    ) -> "Queue":
+        """Return the queue after failed deliveries whose messages are offered again later."""
+        queue = self._return_entries(taken, acquired, consumer, outcome)
+        entries = queue.entries.mutate()
+        known, after = None, PLAIN
+        for word in unpack_words(taken):
+            before = entries[word >> 16]
+            if before is not known:
+                known = before
+                after = replace(before, due_us=now_us + 1000 * self.settings.redelivery_after_ms(before.count))
+            entries[word >> 16] = after
+        delayed = merge_returned(self.delayed, taken)
+        return replace(queue, returned=self.returned, delayed=delayed, entries=entries.finish())
+
+    def end_delay(self, words: bytes) -> "Queue":
+        """Return the queue with those of packed `words` available again, in their old places, that were delayed."""
+        taken, delayed = self.delayed.remove_ordered(words)
+        if not taken:
+            return self
+        entries = self.entries.mutate()
+        for word in unpack_words(taken):
+            entries[word >> 16] = replace(entries[word >> 16], due_us=0)
+        counters = self.counters.plus("delayed", len(taken) // WORD_BYTES)
+        returned = merge_returned(self.returned, taken)
+        return replace(self, returned=returned, delayed=delayed, entries=entries.finish(), counters=counters)
+
     def _modified(self, taken: bytes, consumer: int, outcome: Outcome) -> "tuple[PersistentMap[int, Entry], int]":
         exclusions = self.exclusions
         entries = self.entries.mutate()
@@ -321,32 +402,41 @@ class Queue(Struct, frozen=True):
             timed -= bool(entry.expires_us)
         return entries.finish(), exclusions, timed
 
-    def release_consumer(self, consumer: int, outcome: Outcome) -> "Queue":
-        """Return the queue after `outcome` over all entries that a consumer holds."""
+    def release_consumer(self, consumer: int, outcome: Outcome, now_us: int = 0) -> "Queue":
+        """Return the queue after `outcome` over all entries that a consumer holds; `now_us` is the elapsed time."""
         held = self.acquired.get(consumer)
-        return self if held is None else self.settle(consumer, held.to_bytes(), outcome)
+        return self if held is None else self.settle(consumer, held.to_bytes(), outcome, now_us)
 
     def release_all(self) -> "Queue":
-        """Return the queue with no acquired entry: all are available again, each with one more failed delivery."""
+        """Return the queue with no acquired entry: all are available at once, each with one more failed delivery."""
         if not self.acquired:
             return self
         # One merge for all consumers: a merge for each of a thousand consumers would sort a thousand times.
         taken = b"".join([held.to_bytes() for held in self.acquired.values()])
         return self._return_entries(taken, PersistentMap(), 0, MODIFIED_FAILED)
 
-    def purge(self, before: int) -> "Queue":
-        """Return the queue without the available and set-aside entries whose offset is below `before`."""
-        if max(map(_last_entry, (self.ready, self.returned, self.aside))) < before:
+    def purge(self, before: int, *, scheduled: bool = False) -> "Queue":
+        """Return the queue without the waiting entries whose offset is below `before`.
+
+        Those that are scheduled for later stay, unless `scheduled` is set.
+        """
+        if scheduled:
+            kept = self.purge(before)
+            removed = _below(kept.scheduled, before)
+            return kept.without(removed, "purged")[1] if removed else kept
+        is_all = max(map(_last_entry, self.unscheduled_lists)) < before
+        if is_all and self.scheduled.count <= self.ready.count + self.returned.count:
             return self._purge_all()
         from_returned, from_ready = _below(self.returned, before), _below(self.ready, before)
-        from_aside = _below(self.aside, before)
-        removed = from_returned + from_ready + from_aside
+        from_aside, from_delayed = _below(self.aside, before), _below(self.delayed, before)
+        removed = from_returned + from_ready + from_aside + from_delayed
         entries, exclusions, timed = self._columns_without(removed)
         return replace(
             self,
             ready=self.ready.pop(len(from_ready) // WORD_BYTES)[1],
             returned=self.returned.pop(len(from_returned) // WORD_BYTES)[1],
             aside=self.aside.pop(len(from_aside) // WORD_BYTES)[1],
+            delayed=self.delayed.pop(len(from_delayed) // WORD_BYTES)[1],
             entries=entries,
             exclusions=exclusions,
             timed=timed,
@@ -355,37 +445,45 @@ class Queue(Struct, frozen=True):
         )
 
     def _purge_all(self) -> "Queue":
-        # This does not visit the waiting entries, which may be millions: only acquired ones stay, and they are few.
-        words = unpack_words(b"".join([held.to_bytes() for held in self.acquired.values()]))
+        # This does not visit the waiting entries, which may be millions: those that stay are fewer.
+        held = b"".join([held.to_bytes() for held in self.acquired.values()])
+        words = unpack_words(held + self.scheduled.to_bytes())
         kept = {word >> 16: self.entries[word >> 16] for word in words if word >> 16 in self.entries}
         return replace(
             self,
             ready=EMPTY_QUEUE,
             returned=EMPTY_QUEUE,
             aside=EMPTY_QUEUE,
+            delayed=EMPTY_QUEUE,
             entries=PersistentMap(kept),
             exclusions=sum([bool(entry.excluded) for entry in kept.values()]),
             timed=sum([bool(entry.expires_us) for entry in kept.values()]),
             size=sum(map(size_of, words)),
-            counters=self.counters.plus("purged", self.waiting),
+            counters=self.counters.plus("purged", self.waiting - self.scheduled.count),
         )
 
     def without(self, words: bytes, counter: str) -> "tuple[bytes, Queue]":
-        """Return those of packed `words` that are available or set aside, and the queue without them.
+        """Return those of packed `words` that wait, and the queue without them.
 
-        `counter` is the name of the one that counts them.
+        `counter` is the name of the one that counts them; empty for none.
         """
         removed, rest = self._without_waiting(words)
         if not removed:
             return removed, self
         entries, exclusions, timed = self._columns_without(removed)
-        counters = self.counters.plus(counter, len(removed) // WORD_BYTES)
+        counters = self.counters.plus(counter, len(removed) // WORD_BYTES) if counter else self.counters
         size = self.size - total_size(removed)
         return removed, replace(rest, entries=entries, exclusions=exclusions, timed=timed, size=size, counters=counters)
 
     def _without_waiting(self, words: bytes) -> "tuple[bytes, Queue]":
-        """Return those of packed `words` that are available or set aside, and the queue with its lists without them."""
-        ready, returned, aside = self.ready, self.returned, self.aside
+        """Return those of packed `words` that wait, and the queue with its lists without them."""
+        ready, returned, aside, delayed, scheduled = (
+            self.ready,
+            self.returned,
+            self.aside,
+            self.delayed,
+            self.scheduled,
+        )
         removed = b""
         if ready.count:
             removed, ready = ready.remove_ordered(words)
@@ -395,28 +493,48 @@ class Queue(Struct, frozen=True):
         if aside.count and len(removed) < len(words):
             some, aside = aside.remove_ordered(words)
             removed += some
-        return removed, replace(self, ready=ready, returned=returned, aside=aside) if removed else self
+        if delayed.count and len(removed) < len(words):
+            some, delayed = delayed.remove_ordered(words)
+            removed += some
+        if scheduled.count and len(removed) < len(words):
+            some, scheduled = scheduled.remove_ordered(words)
+            removed += some
+        if not removed:
+            return removed, self
+        lists = {"ready": ready, "returned": returned, "aside": aside, "delayed": delayed, "scheduled": scheduled}
+        return removed, replace(self, **lists)
 
     def holds(self, word: int) -> bool:
-        """Return whether a word is available or set aside."""
-        return self.ready.holds(word) or self.returned.holds(word) or self.aside.holds(word)
+        """Return whether a word waits."""
+        return any(words.holds(word) for words in self.waiting_lists)
+
+    def state_of(self, word: int) -> str:
+        """Return the state of a word that waits, as people read it."""
+        if self.aside.holds(word):
+            return "set aside"
+        if self.delayed.holds(word):
+            return "delayed"
+        return "scheduled" if self.scheduled.holds(word) else "available"
 
     def set_aside(self, words: bytes, why: SetAsideFor) -> "Queue":
-        """Return the queue with those of packed `words` set aside that are available."""
-        from_ready, ready = self.ready.remove_ordered(words)
-        from_returned, returned = self.returned.remove_ordered(words)
-        taken = from_returned + from_ready
+        """Return the queue with those of packed `words` set aside that wait otherwise."""
+        taken, rest = replace(self, aside=EMPTY_QUEUE)._without_waiting(words)  # noqa: SLF001 - another value of it
         if not taken:
             return self
         entries, exclusions = self._set_aside_for(taken, why)
-        aside = merge_returned(self.aside, taken)
-        return replace(self, ready=ready, returned=returned, aside=aside, entries=entries, exclusions=exclusions)
+        return replace(rest, aside=merge_returned(self.aside, taken), entries=entries, exclusions=exclusions)
 
     def receive(self, words: bytes, entries: "Iterable[tuple[int, Entry]]", now_us: int) -> "Queue":
         """Return the queue with messages of other queues at its tail; `entries` has the columns by entry."""
         known = self.entries.mutate()
         known.update(entries)
         return replace(self.push(words, total_size(words), now_us), entries=known.finish())
+
+    def deliver(self, words: bytes, arrivals: bytes, entries: "Sequence[tuple[int, Entry]]", now_us: int) -> "Queue":
+        """Return the queue with scheduled `words` at its tail, as `arrivals` with columns by entry."""
+        rest = self.without(words, "")[1]
+        timed = rest.timed + sum([bool(entry.expires_us) for _, entry in entries])
+        return replace(rest.receive(arrivals, entries, now_us), published=self.published, timed=timed)
 
     def remove_damaged(self, words: bytes) -> "Queue":
         """Return the queue without those of packed `words` that it has, waiting or acquired: damaged messages."""

@@ -9,10 +9,13 @@ from typing import Final, final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-__all__ = ["COUNT_MAX", "DEAD_LETTER", "DROP_HEAD", "REJECT", "Settings"]
+__all__ = ["COUNT_MAX", "DEAD_LETTER", "DROP_HEAD", "DURATION_MS_MAX", "REJECT", "Settings"]
 
 COUNT_MAX: Final = (1 << 63) - 1
 """The highest count of messages or other things: the maximum of a long in AMQP and in the log."""
+
+DURATION_MS_MAX: Final = 100 * 365 * 86_400_000
+"""The longest duration of a setting: a hundred years."""
 
 REJECT: Final = "reject"
 """The overflow policy that refuses a message."""
@@ -42,6 +45,12 @@ class Settings(Struct, frozen=True, omit_defaults=True):
     """The address that gets the messages which the queue gives up; empty: none."""
     message_ttl_ms: int = 0
     """The time to live of messages that have none, and the longest of those that have one; 0: none."""
+    redelivery_delay_ms: int = 0
+    """The time after which a message is offered again whose delivery has failed; 0: at once."""
+    redelivery_backoff: int = 0
+    """The factor by which that time grows with each further failed delivery; 0: it does not grow."""
+    redelivery_delay_ms_max: int = 0
+    """The longest such time; 0: none."""
     exclusive: bool = False
     """Whether only one consumer at a time gets messages, the first that attached."""
     auto_delete: bool = False
@@ -60,6 +69,16 @@ class Settings(Struct, frozen=True, omit_defaults=True):
     def makes_room(self) -> bool:
         """Return whether the oldest messages make room for a message that would pass a maximum."""
         return self.overflow == DROP_HEAD or (self.overflow == DEAD_LETTER and bool(self.dead_letter))
+
+    def redelivery_after_ms(self, count: int) -> int:
+        """Return how long a message waits after so many failed deliveries. Part of the fold: it never changes."""
+        delay_ms, longest_ms = self.redelivery_delay_ms, self.redelivery_delay_ms_max or DURATION_MS_MAX
+        if self.redelivery_backoff > 1:
+            # At most 42 steps.
+            while count > 1 and delay_ms < longest_ms:
+                delay_ms *= self.redelivery_backoff
+                count -= 1
+        return min(delay_ms, longest_ms)
 
     def with_values(self, values: "dict[str, int | str | bool]") -> "Settings":
         """Return these settings with other values, by name."""

@@ -10,12 +10,10 @@ from enum import Enum
 from typing import Any, Final
 
 from ambermq.engine.errors import EngineError
-from ambermq.engine.settings.queue_settings import COUNT_MAX, DEAD_LETTER, DROP_HEAD, REJECT, Settings
+from ambermq.engine.settings.queue_settings import COUNT_MAX, DEAD_LETTER, DROP_HEAD, DURATION_MS_MAX, REJECT, Settings
 
 __all__ = ["OFF", "SETTINGS", "Setting", "SettingKind", "changed_settings", "settings_text", "values_of_settings"]
 
-DURATION_MS_MAX: Final = 100 * 365 * 86_400_000
-"""A hundred years."""
 OFF: Final = "none"
 """The text that switches a setting off, as 0 and an empty text do."""
 
@@ -67,7 +65,7 @@ class Setting:
     @property
     def option(self) -> str:
         """Return the name of its option on the command line; a duration there has a unit."""
-        name = self.name.removesuffix("_ms") if self.kind is SettingKind.DURATION else self.name
+        name = self.name.replace("_ms", "") if self.kind is SettingKind.DURATION else self.name
         return name.replace("_", "-")
 
     @property
@@ -144,6 +142,24 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             kind=SettingKind.DURATION,
             text="the time after which a message expires, if it has no shorter one of its own",
             off="a message expires by its own time to live alone",
+        ),
+        Setting(
+            name="redelivery_delay_ms",
+            kind=SettingKind.DURATION,
+            text="the time after which a message is offered again whose delivery has failed",
+            off="it is offered at once",
+        ),
+        Setting(
+            name="redelivery_backoff",
+            kind=SettingKind.COUNT,
+            text="the factor by which that time grows with each further failed delivery",
+            off="it stays the same",
+        ),
+        Setting(
+            name="redelivery_delay_ms_max",
+            kind=SettingKind.DURATION,
+            text="the longest time after which a message is offered again",
+            off="no maximum",
         ),
         Setting(
             name="exclusive",

@@ -296,7 +296,7 @@ class Snapshotter:
             outcome = error.with_traceback(None)
         self.written_bytes = self.expected_bytes = 0
         job.outcome = outcome
-        lists = [words for queue in state.queues.values() for words in (queue.ready, queue.returned, queue.aside)]
+        lists = [words for queue in state.queues.values() for words in queue.waiting_lists]
         long = [words for words in lists if len(words) > _RELEASE_WORDS]
         del state, lists
         self._release(long)

@@ -55,7 +55,8 @@ _JSON_BYTES: Final = 16 << 10
 _ENTRIES_A_ROW: Final = 1024
 _SORTED_AT_ONCE: Final = 1024
 _MAPPED_AT_ONCE: Final = 256
-_READY, _RETURNED, _ACQUIRED, _ASIDE = 1, 2, 3, 4
+_READY, _RETURNED, _ACQUIRED, _ASIDE, _DELAYED, _SCHEDULED = 1, 2, 3, 4, 5, 6
+_LISTS: Final = frozenset({_READY, _RETURNED, _ACQUIRED, _ASIDE, _DELAYED, _SCHEDULED})
 
 _Value = TypeVar("_Value")
 _encode = msgspec.json.Encoder().encode
@@ -115,6 +116,10 @@ class _QueueRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Not written for a queue without set-aside messages."""
     runs: Runs | msgspec.UnsetType = msgspec.UNSET
     """Not written for a queue without a time to live."""
+    delayed: int | msgspec.UnsetType = msgspec.UNSET
+    """Not written for a queue without delayed messages."""
+    scheduled: int | msgspec.UnsetType = msgspec.UNSET
+    """Not written for a queue without scheduled messages."""
 
 
 class _EntriesRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -198,6 +203,8 @@ def _queue_rows(state: State) -> Iterator[_QueueRow]:
             queue.lifetime,
             len(queue.aside) or msgspec.UNSET,
             queue.runs or msgspec.UNSET,
+            len(queue.delayed) or msgspec.UNSET,
+            len(queue.scheduled) or msgspec.UNSET,
         )
 
 
@@ -220,6 +227,8 @@ def _lists(state: State) -> Iterator[tuple[int, int, int, PersistentQueue]]:
         yield queue.id, 0, _READY, queue.ready
         yield queue.id, 0, _RETURNED, queue.returned
         yield queue.id, 0, _ASIDE, queue.aside
+        yield queue.id, 0, _DELAYED, queue.delayed
+        yield queue.id, 0, _SCHEDULED, queue.scheduled
         for consumer, words in _sorted_items(queue.acquired):
             yield queue.id, consumer, _ACQUIRED, words
 
@@ -333,7 +342,7 @@ class _Parts:
             queue, consumer, kind, count = _RUN.unpack_from(payload, position)
             position += _RUN.size
             end = position + count * WORD_BYTES
-            if end > len(payload) or kind not in {_READY, _RETURNED, _ACQUIRED, _ASIDE}:
+            if end > len(payload) or kind not in _LISTS:
                 raise ImageFault(
                     f"a run of {count} words of list {kind}: found {len(payload) - position} bytes of words"
                 )
@@ -392,11 +401,15 @@ class _Parts:
         ready = self.lists.get((row.id, _READY), EMPTY_QUEUE)
         returned = self.lists.get((row.id, _RETURNED), EMPTY_QUEUE)
         aside = self.lists.get((row.id, _ASIDE), EMPTY_QUEUE)
+        delayed = self.lists.get((row.id, _DELAYED), EMPTY_QUEUE)
+        scheduled = self.lists.get((row.id, _SCHEDULED), EMPTY_QUEUE)
         acquired, entries = self.acquired.get(row.id, {}), self.entries.get(row.id, {})
-        counts = (len(ready), len(returned), len(aside), sum(map(len, acquired.values())), len(entries))
-        expected = (row.ready, row.returned, row.aside or 0, row.acquired_count, row.entries)
+        held = sum(map(len, acquired.values()))
+        counts = (len(ready), len(returned), len(aside), len(delayed), len(scheduled), held, len(entries))
+        waiting = (row.ready, row.returned, row.aside or 0, row.delayed or 0, row.scheduled or 0)
+        expected = (*waiting, row.acquired_count, row.entries)
         if counts != expected:
-            what = "ready, returned, aside, acquired, known"
+            what = "ready, returned, aside, delayed, scheduled, acquired, known"
             raise ImageFault(f"queue {row.name!r}: expected {expected} {what}; found {counts}")
         return Queue(
             row.id,
@@ -419,6 +432,8 @@ class _Parts:
             aside,
             sum(bool(entry.expires_us) for entry in entries.values()),
             row.runs or NO_RUNS,
+            delayed,
+            scheduled,
         )
 
 

@@ -62,7 +62,8 @@ class OpenTransactions:
         size = transaction.size + messages.size
         if entries > config.transaction_messages_max:
             return f"at most {config.transaction_messages_max} messages in a transaction (transaction_messages_max)"
-        if (RECORD.size * entries + WORD_BYTES * entries) > self._batch_part:
+        head_bytes = transaction.head_bytes + _head_bytes(post, config.chunk_bytes)
+        if head_bytes > self._batch_part:
             return f"at most {self._batch_part} bytes of heads of messages in a transaction"
         if size > config.transaction_bytes_max:
             return f"at most {config.transaction_bytes_max} bytes in a transaction (transaction_bytes_max)"
@@ -75,7 +76,7 @@ class OpenTransactions:
         self.kept = self._kept or None
         if not transaction.posts or not transaction.posts[-1].join(post):
             transaction.posts.append(post)
-        transaction.count, transaction.size = entries, size
+        transaction.count, transaction.size, transaction.head_bytes = entries, size, head_bytes
         self._size += messages.size
         return ""
 
@@ -95,6 +96,20 @@ class OpenTransactions:
         transaction = next(iter(self.begun))
         transaction.end = TIMEOUT
         return transaction
+
+
+def _head_bytes(post: Post, chunk_bytes: int) -> int:
+    """Return the bytes of the records of a post without the messages, at most.
+
+    Each message names the queues and its pieces; its time to live and its due time have a record each.
+    """
+    messages, queues_bytes = post.messages, WORD_BYTES * len(post.queues)
+    size = sum([RECORD.size + queues_bytes + WORD_BYTES * (2 + len(body) // chunk_bytes) for body in messages.bodies])
+    if messages.ttl_ms:
+        size += RECORD.size + queues_bytes + WORD_BYTES
+    if messages.time_ms or messages.delay_ms:
+        size += RECORD.size + queues_bytes + WORD_BYTES * len(messages.bodies)
+    return size
 
 
 def post_size(post: Post) -> int:

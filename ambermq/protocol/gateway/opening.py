@@ -11,13 +11,14 @@ from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.auth.access import Access
 from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.gateway.container_ids import DETECTION, SOLE_CONNECTION
+from ambermq.protocol.gateway.links.attach_terms import DELAYED_DELIVERY
 
 __all__ = ["OFFERED", "PRODUCT", "check_idle_timeout", "check_rules", "check_vhost", "open_properties"]
 
 PRODUCT: Final = {Symbol("product"): "AmberMQ", Symbol("topic-prefix"): "/topics/"}
 """The properties of our open. Qpid JMS writes topics with the prefix where no capability declares them."""
 
-OFFERED: Final = (Symbol("ANONYMOUS-RELAY"), Symbol("SHARED-SUBS"), SOLE_CONNECTION)
+OFFERED: Final = (Symbol("ANONYMOUS-RELAY"), Symbol("SHARED-SUBS"), DELAYED_DELIVERY, SOLE_CONNECTION)
 """The capabilities that our open offers."""
 
 

@@ -51,6 +51,8 @@ QUEUE_ATTRIBUTES: Final = (
     "damaged",
     "discarded",
     "undeliverable",
+    "delayed",
+    "scheduled",
     "dead_lettered",
     "moved",
     *SETTINGS,
@@ -82,6 +84,8 @@ def queue_attributes(queue: Queue, consumers: int, oldest_age_us: int | None = N
         counters.damaged,
         counters.discarded,
         queue.aside.count,
+        queue.delayed.count,
+        queue.scheduled.count,
         counters.dead_lettered,
         counters.moved,
         *values_of_settings(queue.settings).values(),
@@ -158,7 +162,7 @@ def _delete(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any
 
 
 def _purge(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
-    return PurgeQueue(request, name_property(properties, _NOUN))
+    return PurgeQueue(request, name_property(properties, _NOUN), flag_field(properties, "scheduled"))
 
 
 def _query(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any], results_max: int) -> Command:

@@ -235,9 +235,10 @@ class QueueManagement(Management):
         """Delete a queue with its messages."""
         self.request(*queue_deletion(name, if_unused=if_unused, if_empty=if_empty)[:4])
 
-    def purge(self, name: str) -> int:
-        """Remove a queue's available messages; return their number."""
-        return int(self.request("PURGE", _QUEUE_TYPE, {"name": name})[1].get("messages", 0))
+    def purge(self, name: str, *, scheduled: bool = False) -> int:
+        """Remove a queue's waiting messages, with `scheduled` those for later too; return their number."""
+        properties = {"name": name} | ({"scheduled": True} if scheduled else {})
+        return int(self.request("PURGE", _QUEUE_TYPE, properties)[1].get("messages", 0))
 
     def queues(self) -> Iterator[dict[str, Any]]:
         """Yield the attributes of every queue."""

@@ -5,7 +5,7 @@ Rule: a request names at most 1,000 messages. An interrupted job has done whole 
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -70,6 +70,15 @@ class MessageMoves(QueueManagement):
         except KeyboardInterrupt as error:
             done = f"{counts['moved'] + counts['removed']:,} messages were {verb} before; the same command goes on"
             raise ToolError("interrupted", where=name, advice=done, code=ExitCode.INTERRUPTED) from error
+        return counts
+
+    def cancel(self, name: str, offsets: Sequence[int]) -> Counter[str]:
+        """Cancel scheduled messages; return the counts of the answers."""
+        counts: Counter[str] = Counter()
+        for start in range(0, len(offsets), _NAMED_MAX):
+            some = list(map(ULong, offsets[start : start + _NAMED_MAX]))
+            answer = self.request("CANCEL", _QUEUE_TYPE, {"name": name}, {"offsets": some})[1]
+            counts.update({key: int(count) for key, count in answer.items()})
         return counts
 
 

@@ -27,13 +27,16 @@ class Selection(NamedTuple):
     source: str = ""
     since_us: int = 0
     limit: int | None = None
+    scheduled: bool = False
+    """The messages that are scheduled for later, and no others."""
 
     @property
     def attributes(self) -> dict[str, Any]:
         """The filter as attributes of a request."""
         named = {"selector": self.selector, "reason": self.reason, "source": self.source}
         values: dict[str, Any] = {name: value for name, value in named.items() if value}
-        return values | ({"since": Timestamp(self.since_us // 1000)} if self.since_us else {})
+        values |= {"since": Timestamp(self.since_us // 1000)} if self.since_us else {}
+        return values | ({"scheduled": True} if self.scheduled else {})
 
 
 def narrowing_options(command: _Command) -> _Command:

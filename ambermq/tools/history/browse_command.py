@@ -113,7 +113,7 @@ def _rows(past: Past, state: State, queue: Queue, limit: int) -> Iterator[dict[s
 def _state_of(queue: Queue, word: int, consumer: int) -> str:
     if consumer:
         return "acquired"
-    return "set aside" if queue.aside and queue.aside.holds(word) else "available"
+    return queue.state_of(word)
 
 
 def _time_of(past: Past, offset: int) -> str | None:
@@ -133,10 +133,7 @@ def _payload_of(past: Past, offset: int, chunks: Sequence[int] = ()) -> Buffer:
 def _words(queue: Queue) -> Iterator[tuple[int, int]]:
     """Yield the words on a queue by their offsets, each with the consumer that has acquired it, or 0."""
     acquired = sorted((word, consumer) for consumer, words in queue.acquired.items() for word in words)
-    returned = ((word, 0) for word in queue.returned)
-    ready = ((word, 0) for word in queue.ready)
-    aside = ((word, 0) for word in queue.aside)
-    return merge(acquired, returned, ready, aside)
+    return merge(acquired, *(((word, 0) for word in words) for words in queue.waiting_lists))
 
 
 def _message(past: Past, offset: int, entry: Entry) -> dict[str, Any]:

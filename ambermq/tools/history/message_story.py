@@ -6,9 +6,9 @@ Rule: a row is one step on one queue, with its time and the time since the row b
 from collections.abc import Callable
 from typing import Any, Final
 
-from ambermq.engine.entries.discard_reason import MoveReason
+from ambermq.engine.entries.discard_reason import DiscardReason, MoveReason
 from ambermq.engine.entries.outcome import Outcome
-from ambermq.engine.events import Discarded, Moved, SetAside, Started
+from ambermq.engine.events import Discarded, Due, Moved, Scheduled, SetAside, Started
 from ambermq.engine.history.id_origins import Link
 from ambermq.engine.history.message_route import Passage
 from ambermq.engine.history.message_steps import MessagePlace, MessagePlaceState, Step, StepKind
@@ -162,6 +162,8 @@ def _rest_of(outcome: Outcome | None) -> str:
 
 def _discarded(_story: MessageStory, step: Step) -> str:
     assert isinstance(step.event, Discarded), "only that event makes such a step"
+    if step.event.reason is DiscardReason.CANCELLED:
+        return "its scheduled delivery was cancelled"
     return f"by the broker: {step.event.reason.text}"
 
 
@@ -187,6 +189,12 @@ def _set_aside(_story: MessageStory, step: Step) -> str:
     return f"{step.event.reason.text}: its dead-letter target could not take it"
 
 
+def _scheduled(_story: MessageStory, step: Step) -> str:
+    assert isinstance(step.event, Scheduled), "only that event makes such a step"
+    return f"for {iso_time(step.event.due_us)}"
+
+
+_DUE: Final = "its redelivery delay is over"
 _WORDS: Final[dict[StepKind, Callable[[MessageStory, Step], str]]] = {
     StepKind.ACQUIRED: _acquired,
     StepKind.ACCEPTED: _settled,
@@ -201,6 +209,8 @@ _WORDS: Final[dict[StepKind, Callable[[MessageStory, Step], str]]] = {
     StepKind.MOVED: _moved,
     StepKind.COPIED: _moved,
     StepKind.ARRIVED: _arrived,
+    StepKind.SCHEDULED: _scheduled,
+    StepKind.DUE: lambda _story, step: _DUE if isinstance(step.event, Due) else "at the tail of the queue",
     StepKind.DAMAGED: lambda _story, _step: "its bytes are damaged: set aside",
 }
 
@@ -221,6 +231,8 @@ def _place_line(story: MessageStory, place: MessagePlace, now_us: int) -> str:
     match place.state:
         case MessagePlaceState.AVAILABLE:
             return f"available on {queue!r}{since}{counts}"
+        case MessagePlaceState.SCHEDULED:
+            return f"scheduled on {queue!r}{since}{counts}"
         case MessagePlaceState.SET_ASIDE:
             return f"set aside on {queue!r}{since}{counts}"
         case MessagePlaceState.ACQUIRED:

@@ -13,7 +13,18 @@ from typing import Final
 import click
 
 from ambermq.engine.entries.entry_word import entry_of, unpack_words
-from ambermq.engine.events import Acquired, Damaged, Discarded, Event, Moved, Published, SetAside, Settled
+from ambermq.engine.events import (
+    Acquired,
+    Damaged,
+    Discarded,
+    Due,
+    Event,
+    Moved,
+    Published,
+    Scheduled,
+    SetAside,
+    Settled,
+)
 from ambermq.engine.history.message_story import find_message, open_search
 from ambermq.engine.history.past import Past, open_past
 from ambermq.engine.model.state import EMPTY_STATE
@@ -70,7 +81,7 @@ def _entries_of(event: Event) -> Iterable[int]:
             return range(event.offset, next_after(event))
         case Moved():
             return [*map(entry_of, unpack_words(event.words)), *range(event.offset, next_after(event))]
-        case Acquired() | Settled() | Damaged() | Discarded() | SetAside():
+        case Acquired() | Settled() | Damaged() | Discarded() | Due() | Scheduled() | SetAside():
             return [entry_of(word) for word in unpack_words(event.words)]
     return ()
 

@@ -85,7 +85,6 @@ def _counts(queue: Queue | None) -> tuple[int, int]:
 
 def oldest_entry(queue: Queue) -> int | None:
     """Return the offset of the oldest message on a queue, acquired ones too; None if the queue is empty."""
-    lists = (queue.ready, queue.returned, queue.aside)
-    heads = [entry_of(int.from_bytes(words.head(1), "little")) for words in lists if words]
+    heads = [entry_of(int.from_bytes(words.head(1), "little")) for words in queue.waiting_lists if words]
     held = [entry_of(word) for words in queue.acquired.values() for word in words]
     return min([*heads, *held], default=None)

@@ -178,22 +178,25 @@ def delete(
 
 @queue.command("purge", epilog="Example: ambermq queue purge orders --yes --data ./data")
 @click.argument("name", shell_complete=complete_queue)
+@click.option("--scheduled", is_flag=True, help="Also the messages that are scheduled for later.")
 @destructive_options
 @broker_options
 @output_option
-def purge(name: str, dry_run: bool, url: str | None, data: str | None, output: str) -> None:
+def purge(name: str, scheduled: bool, dry_run: bool, url: str | None, data: str | None, output: str) -> None:
     """Remove the available messages of queue NAME.
 
-    Messages that a consumer has acquired stay.
+    Messages that a consumer has acquired stay, and without --scheduled those that are scheduled for later.
     """
     if dry_run:
         row = _read(name, url, data)
-        values = {"dry_run": True, "name": name, "messages": row["available"]}
-        print_done(f"would purge {row['available']:,} messages from {name}", values, output)
+        count = row["available"] + (row.get("scheduled", 0) if scheduled else 0)
+        print_done(
+            f"would purge {count:,} messages from {name}", {"dry_run": True, "name": name, "messages": count}, output
+        )
         return
     confirm(lambda: f"This removes the available messages of {_shown(_read(name, url, data))}")
     with _management(url, data, name) as management:
-        count = management.purge(name)
+        count = management.purge(name, scheduled=scheduled)
     print_done(f"purged {count:,} messages from {name}", {"name": name, "messages": count}, output)
 
 
@@ -207,8 +210,9 @@ def _check_unused(row: Mapping[str, Any], *, if_unused: bool, if_empty: bool) ->
     """Raise ToolError if the conditions of a deletion are not met."""
     if if_unused and row["consumers"]:
         raise ToolError(f"the queue has {row['consumers']:,} consumers", where=row["name"])
-    if if_empty and row["available"] + row["acquired"]:
-        raise ToolError(f"the queue has {row['available'] + row['acquired']:,} messages", where=row["name"])
+    depth = sum(row.get(name, 0) for name in ("available", "acquired", "undeliverable", "delayed", "scheduled"))
+    if if_empty and depth:
+        raise ToolError(f"the queue has {depth:,} messages", where=row["name"])
 
 
 def _shown(row: Mapping[str, Any]) -> str:

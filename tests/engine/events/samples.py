@@ -24,6 +24,7 @@ from ambermq.engine.events import (
     Detached,
     Discarded,
     Drawn,
+    Due,
     Event,
     Lost,
     Moved,
@@ -39,6 +40,7 @@ from ambermq.engine.events import (
     QueueDeleted,
     QueueUpdated,
     Reset,
+    Scheduled,
     SetAside,
     Settled,
     Started,
@@ -144,8 +146,8 @@ _PLAIN: Final = (
     ),
     Sample(ProducerDetached(18, TIME_US, 3), "producer shop/out detached"),
     Sample(WIRING[3], "store/in receives from 'orders'"),
-    Sample(ConsumerAttached(4, TIME_US, 2, "c", "l", "a = 1", 2), "c/l receives from 'orders' where a = 1"),
     Sample(ConsumerAttached(4, TIME_US, 2, "c", "l", is_exclusive=True), "c/l receives from 'orders'"),
+    Sample(ConsumerAttached(4, TIME_US, 2, "c", "l", "a = 1", 2), "c/l receives from 'orders' where a = 1"),
     Sample(ConsumerDetached(19, TIME_US, 4), "consumer store/in detached"),
     Sample(Chunked(6, TIME_US, 3, b""), "a chunk of a large message from shop/out"),
     Sample(Published(10, TIME_US, (2,), 3, WORDS, 300), "3 messages to 'orders', 300 B, durable, from shop/out"),
@@ -171,6 +173,11 @@ _PLAIN: Final = (
     Sample(
         Settled(14, TIME_US, 2, 4, REJECTED, ONE),
         "1 message of 'orders' rejected (amqp:decode-error, no JSON) by store/in: 9",
+    ),
+    Sample(
+        Purged(15, TIME_US, 2, 12, 1),
+        "queue 'orders' purged: its available messages below offset 12 are deleted",
+        golden="0000000000000000000000000000000002000000000000000c0000000000000000000000000000000100000000000f00",
     ),
     Sample(Purged(15, TIME_US, 2, 12), "queue 'orders' purged: its available messages below offset 12 are deleted"),
     Sample(Damaged(16, TIME_US, 2, make_words(11, [5])), "1 message of 'orders' cannot be read and is set aside: 11"),
@@ -222,7 +229,26 @@ _PLAIN: Final = (
     Sample(
         Committed(16, TIME_US, 11, 3, 2),
         "a transaction was committed from offset 11 on: 3 messages, 2 settled deliveries",
-        golden="",
+        golden="0000000000000000100000000000000000000000000000000b0000000000000000000000000000000000000000002100"
+        "03000000000000000200000000000000",
+    ),
+    Sample(
+        Scheduled(16, TIME_US, (2,), TIME_US + 60_000_000, make_words(11, [5, 6])),
+        "2 messages of 'orders' scheduled, available in 60,000 ms: 11 to 12",
+        golden="00000000000000001000000000000000020000000000000001c7b11b240a060000000000000000000200000000001f00"
+        "05000b000000000006000c0000000000",
+    ),
+    Sample(
+        Scheduled(16, TIME_US, (2, 3), TIME_US + 1_000, make_words(11, [5])),
+        "1 message of 'orders', 'queue 3' scheduled, available in 1 ms: 11",
+        golden="000000000000000018000000000000000000000000000000e9431e18240a060000000000000000000100000000001f04"
+        "05000b000000000002000000000000000300000000000000",
+    ),
+    Sample(
+        Due(16, TIME_US, 2, make_words(11, [5, 6])),
+        "2 messages of 'orders' available after a redelivery delay: 11 to 12",
+        golden="000000000000000010000000000000000200000000000000000000000000000000000000000000000200000000002000"
+        "05000b000000000006000c0000000000",
     ),
     Sample(
         SetAside(16, TIME_US, 2, MoveReason.REJECTED, make_words(11, [5, 6])),

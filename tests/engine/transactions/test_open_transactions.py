@@ -65,7 +65,7 @@ def test_the_heads_fit_into_a_part_of_a_batch() -> None:
     while not (why := some.add(one, post(b"a"))):
         pass
     assert "2048 bytes of heads" in why
-    assert one.count * 48 <= 2048
+    assert one.head_bytes <= 2048
 
 
 def test_an_end_gives_everything_back() -> None:

@@ -6,6 +6,7 @@
     maxima       a queue at its maximum that discards its oldest messages
     dead letters messages that are rejected: moved, redriven, copied, and set aside without their target; others expire
     transactions commits and rollbacks
+    delays       scheduled messages, and failed deliveries that wait
     consumers    every outcome, runs dealt to two consumers, selectors
     topics       subscriptions of every kind, temporary queues
     bare         a virtual host in advanced mode, with a message whose body is damaged
@@ -26,7 +27,7 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from proton import Condition, Delivery, Message, ulong
+from proton import Condition, Delivery, Message, symbol, ulong
 from proton.reactor import Container, DurableSubscription, Selector
 
 from ambermq.log.read.log_reader import open_reader
@@ -73,6 +74,10 @@ STORIES: Final = {
             "job-4",
             "job-6",
             "fleeting-2",
+            "reminder-1",
+            "reminder-2",
+            "reminder-3",
+            "retried-1",
             "stepped-1",
             "stepped-2",
             "load-0",
@@ -90,6 +95,7 @@ BROWSED: Final = frozenset({"jobs", "repairs", "kept", "shared", "letters", "ord
 
 _LOAD_ACCEPTED: Final = 150
 _AHEAD_S: Final = 90
+_FIFTY_YEARS_MS: Final = 50 * 365 * 86_400_000
 _DELETE_ON_NO_LINKS_OR_MESSAGES: Final = 0x2E
 
 
@@ -117,6 +123,7 @@ class Life:
             self._maxima()
             self._dead_letters()
             self._transactions()
+            self._delays()
             self._consumers()
             self._topics()
             self._export()
@@ -280,6 +287,22 @@ class Life:
         steps = [posting(*bodies, commits=True), posting("never", commits=False)]
         assert Session(self._broker.url, "ledger", steps).run() == ["committed", "aborted"]
         assert Session(self._broker.url, "ledger", [taking(commits=True)], takes=1).run() == ["committed"]
+
+    def _delays(self) -> None:
+        """Schedule messages and delay redeliveries: some are available at once, the others in fifty years."""
+        self._ask("queue", "declare", "reminders")
+        self._ask("queue", "declare", "retried", "--redelivery-delay", "20ms")
+        with self._peer("desk") as peer:
+            soon, never = {symbol("x-opt-delivery-delay"): 20}, {symbol("x-opt-delivery-delay"): _FIFTY_YEARS_MS}
+            reminders = [Message("in time", id="reminder-1", annotations=soon)]
+            reminders += [Message("later", id=f"reminder-{one}", annotations=never) for one in (2, 3)]
+            self._send(peer, "reminders", *reminders)
+            self._send(peer, "retried", _order("retried-1"), _order("retried-2"))
+        self._ask("schedule", "cancel", "reminders", "--message-id", "reminder-3")
+        self._ask("receive", "retried", "--count", 1, "--outcome", "modified")
+        time.sleep(0.5)
+        self._ask("queue", "update", "retried", "--redelivery-delay", "18000d", "--redelivery-backoff", 2)
+        self._ask("receive", "retried", "--count", 1, "--outcome", "modified")
 
     def _consumers(self) -> None:
         """Deal a queue to two consumers and say every outcome, select, and kill the broker while they hold messages."""

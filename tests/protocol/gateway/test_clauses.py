@@ -337,7 +337,12 @@ def opening() -> Open:
 def test_what_is_offered() -> None:
     """The anonymous terminus, shared subscriptions and sole connections; nothing else of the OASIS documents."""
     ours = opening()
-    assert ours.offered_capabilities == ("ANONYMOUS-RELAY", "SHARED-SUBS", "sole-connection-for-container")
+    assert ours.offered_capabilities == (
+        "ANONYMOUS-RELAY",
+        "SHARED-SUBS",
+        "DELAYED_DELIVERY",
+        "sole-connection-for-container",
+    )
     assert ours.desired_capabilities == ()
     assert ours.outgoing_locales == ours.incoming_locales == ()
 

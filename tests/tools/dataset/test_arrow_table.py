@@ -15,12 +15,14 @@ from ambermq.engine.events import (
     Damaged,
     Detached,
     Discarded,
+    Due,
     Event,
     Moved,
     ProducerAttached,
     ProducerDetached,
     Published,
     QueueDeclared,
+    Scheduled,
     SetAside,
     Settled,
 )
@@ -112,10 +114,11 @@ def _rows_of(
                 said = {"message_offset": entry_of(word), "size": size_of(word), "count": 1}
                 yield row | said | {"queue": names.queue(event.targets[0])}
             return
-        case Damaged() | Discarded() | SetAside():
+        case Damaged() | Discarded() | Due() | Scheduled() | SetAside():
+            queues = event.queues if isinstance(event, Scheduled) else (event.queue,)
             for word in unpack_words(event.words):
                 said = {"message_offset": entry_of(word), "size": size_of(word), "count": 1}
-                yield row | said | {"queue": names.queue(event.queue)}
+                yield row | said | {"queue": names.queue(queues[0]) if len(queues) == 1 else None}
             return
         case ProducerAttached() | ConsumerAttached():
             row |= {"container": event.container}

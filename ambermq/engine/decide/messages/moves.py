@@ -1,6 +1,7 @@
 """The decisions on single messages of a queue that a person names: find them, move them, remove them.
 
 Rule 1. Only messages that wait, or are set aside, leave a queue. Those that a consumer holds stay, and are counted.
+        Those that are scheduled for later are found and removed alone, by a command that is for them.
 Rule 2. All moves of one command are in one batch of the log: after a kill all are done, or none.
 Rule 3. A redriven message goes to the queue that it left, by its identity, else to the queue of that name; to that
         queue alone, at its tail. A queue without room takes the first ones.
@@ -41,7 +42,7 @@ _VISITED_MAX: Final = 5000
 
 def _find_messages(state: State, command: FindMessages, context: DecisionContext) -> Decision:
     queue = existing_queue(state, command.name, context.config)
-    return [], [Answered(command.key, command.read(_Search(queue, command, context).run()._asdict()))]
+    return [], [Answered(command.key, command.read(_Search(queue, command, context, state.stepped_us).run()._asdict()))]
 
 
 class _Page(NamedTuple):
@@ -59,8 +60,9 @@ class _Page(NamedTuple):
 class _Search:
     """The search of one command."""
 
-    def __init__(self, queue: Queue, command: FindMessages, context: DecisionContext) -> None:
+    def __init__(self, queue: Queue, command: FindMessages, context: DecisionContext, stepped_us: int) -> None:
         self._queue = queue
+        self._stepped_us = stepped_us
         self._command = command
         self._context = context
         self._count_max = min(command.count_max, _COUNT_MAX)
@@ -72,7 +74,11 @@ class _Search:
         reads = command.reads_messages or command.filter.selector is not None
         # Each message that is read costs about as much as one for a consumer with a selector.
         visits = self._context.config.scan_messages_max if reads else _VISITED_MAX
-        words = [word for word in islice(_words_after(self._queue, last), visits) if word >> 16 < command.before]
+        words = [
+            word
+            for word in islice(_words_after(_lists(self._queue, command.filter), last), visits)
+            if word >> 16 < command.before
+        ]
         entries = [self._queue.entries.get(word >> 16) for word in words]
         fields: Sequence[Fields | None] | None = [None] * len(words)
         if reads and words:
@@ -86,7 +92,8 @@ class _Search:
                 return _Page(found, last, False, True, end)
             last = word >> 16
             if is_found:
-                found.append(_row(self._queue, word, entry or PLAIN, one))
+                row = _row(self._queue, word, entry or PLAIN, one)
+                found.append(row | ({"due_us": entry.due_us + self._stepped_us} if entry and entry.due_us else {}))
             if len(found) >= self._count_max:
                 return _Page(found, last, False, False, end)
         # A message in a batch that is not written yet has no fields.
@@ -94,9 +101,14 @@ class _Search:
         return _Page(found, last, is_end, len(fields) < len(words), end)
 
 
-def _words_after(queue: Queue, offset: int) -> Iterator[int]:
-    """Yield the words behind an offset that wait or are set aside, in order."""
-    return merge(*(_above(one, offset << 16 | 0xFFFF) for one in (queue.ready, queue.returned, queue.aside)))
+def _lists(queue: Queue, wanted: MessageFilter) -> tuple[PersistentQueue, ...]:
+    """Return the lists that have the messages of a filter."""
+    return (queue.scheduled,) if wanted.scheduled else queue.unscheduled_lists
+
+
+def _words_after(lists: tuple[PersistentQueue, ...], offset: int) -> Iterator[int]:
+    """Yield the words of ordered lists behind an offset, in order."""
+    return merge(*(_above(one, offset << 16 | 0xFFFF) for one in lists))
 
 
 def _above(words: PersistentQueue, word: int) -> Iterator[int]:
@@ -118,7 +130,7 @@ def _passes(wanted: MessageFilter, entry: Entry, fields: Fields | None) -> bool:
 
 def _row(queue: Queue, word: int, entry: Entry, fields: Fields | None) -> dict[str, Any]:
     row: dict[str, Any] = {"offset": entry_of(word), "bytes": size_of(word), "delivery_count": entry.count}
-    row["state"] = "set aside" if queue.aside.holds(word) else "available"
+    row["state"] = queue.state_of(word)
     message_id = ABSENT if fields is None else fields.get("properties.message-id")
     row["message_id"] = None if message_id is ABSENT else message_id
     marks = entry.marks
@@ -133,20 +145,19 @@ class _Named(NamedTuple):
     """The messages that a command names."""
 
     words: list[int]
-    """Those that wait or are set aside, each once."""
+    """Those that wait, each once."""
     acquired: int
     gone: int
 
 
-def _named(queue: Queue, offsets: Sequence[int]) -> _Named:
+def _named(queue: Queue, offsets: Sequence[int], *, scheduled: bool = False) -> _Named:
     """Return what there is of the named messages. Raises Refused if they are too many."""
+    lists = (queue.scheduled,) if scheduled else queue.unscheduled_lists
     if len(offsets) > _COUNT_MAX:
         raise Refused("amqp:invalid-field", f"a request names at most {_COUNT_MAX} messages, found {len(offsets)}")
     words, missing = [], list[int]()
     for offset in dict.fromkeys(offsets):
-        word = next(
-            (found for one in (queue.ready, queue.returned, queue.aside) if (found := _word_at(one, offset))), 0
-        )
+        word = next((found for one in lists if (found := _word_at(one, offset))), 0)
         if word:
             words.append(word)
         else:
@@ -216,12 +227,13 @@ def _targets(
 
 def _remove_messages(state: State, command: RemoveMessages, context: DecisionContext) -> Decision:
     queue = existing_queue(state, command.name, context.config)
-    named = _named(queue, command.offsets)
+    named = _named(queue, command.offsets, scheduled=command.scheduled)
     answered = Answered(command.key, {"removed": len(named.words), "acquired": named.acquired, "gone": named.gone})
     if not named.words:
         return [], [answered]
     words = pack_words(sorted(named.words))
-    event = Discarded(context.next_offset, context.now_us, queue.id, DiscardReason.PURGED, words)
+    reason = DiscardReason.CANCELLED if command.scheduled else DiscardReason.PURGED
+    event = Discarded(context.next_offset, context.now_us, queue.id, reason, words)
     return with_queue_end(state, [event], queue, context, [answered])
 
 

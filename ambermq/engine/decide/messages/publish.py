@@ -34,15 +34,16 @@ from ambermq.engine.decide.messages.overflow import (
     refused_count,
     size_of_run,
 )
+from ambermq.engine.decide.messages.stored import event_messages_max, head_bytes, stored
 from ambermq.engine.decide.messages.transactions import posted
 from ambermq.engine.decide.node_names import message_destination, muxer_id, queue_muxer, topic_muxer
 from ambermq.engine.decide.wiring import check_creatable, create_queue, not_creatable
 from ambermq.engine.effects import AT_CLOSE, NOW, Effect, Posted, PublishDone, Unfinished
 from ambermq.engine.entries.discard_reason import DiscardReason, MoveReason
-from ambermq.engine.entries.entry_word import WORD_BYTES, make_run, size_code, size_of
+from ambermq.engine.entries.entry_word import WORD_BYTES, size_code, size_of
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.errors import Refused
-from ambermq.engine.events import Chunked, Discarded, Drawn, Event, Published, Timed
+from ambermq.engine.events import Discarded, Drawn, Event, Published
 from ambermq.engine.model.publish_options import Unroutable
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import Producer, State
@@ -158,7 +159,7 @@ class _Each:
             if verdicts and _is_checked_later(verdict.queues, self._context):
                 break
             is_alike = bool(verdicts) and verdict == verdicts[-1]
-            changes_left -= count // _event_messages_max(verdict.queues, self._context) if is_alike else count
+            changes_left -= count // event_messages_max(verdict.queues, self._context) if is_alike else count
             verdicts.append(verdict)
             if changes_left <= 0:
                 break
@@ -196,7 +197,7 @@ class _Each:
             events, effects = _to_queues(self._state, part, verdict.queues, self._context, self._added)
             self._emit(events)
             self._keep(effects)
-            size = part.size + len(part.bodies) * _head_bytes(verdict.queues)
+            size = part.size + len(part.bodies) * head_bytes(verdict.queues)
             self._context = replace(self._context, room_bytes=self._context.room_bytes - size)
             return effects
         if verdict.is_lost:
@@ -305,7 +306,7 @@ def _to_queues(
         # This is `queue.waiting` written out, because it runs once per message and queue.
         settings, known = queue.settings, added
         left = (settings.messages_max or config.queue_messages_max) - queue.ready.count - queue.returned.count
-        left -= queue.aside.count
+        left -= queue.aside.count + queue.delayed.count + queue.scheduled.count
         if added is not NOTHING_ADDED:
             left -= added.counts.get(queue_id, 0)
         if reserved is not None and queue_id in reserved.counts:
@@ -327,7 +328,7 @@ def _to_queues(
         return [], posted(state, command, queues, context)
     if yielding:
         return _displacing(state, command, context, queues, added, yielding)
-    return _stored(command, queues, context, size)
+    return stored(command, queues, context, size)
 
 
 def _makes_room(settings: Settings, *, in_transaction: bool) -> bool:
@@ -372,71 +373,16 @@ def _without_large(
     return [], [done, *([Unfinished(rest)] if rest.bodies else [])]
 
 
-def _stored(command: Publish, queues: tuple[int, ...], context: DecisionContext, size: int) -> Decision:
-    """Return the decision that publishes a run to queues that have room for it; `size` is that of its records."""
-    config, count = context.config, len(command.bodies)
-    after = AT_CLOSE if command.durable else NOW
-    done = PublishDone(command.link, command.first_id, count, OutcomeKind.ACCEPTED, command.settled, after=after)
-    if command.size > config.chunk_bytes:
-        return _large_run(command, queues, context), [done]
-    messages_max = count if size <= context.batch_bytes_max // 2 else _event_messages_max(queues, context)
-    if messages_max == count and not command.ttl_ms:
-        # The common case.
-        return [_run_event(command, queues, context, context.next_offset)], [done]
-    events: list[Event] = []
-    offset = context.next_offset
-    for start in range(0, count, messages_max):
-        part = command if messages_max >= count else command.part(start, start + messages_max)
-        events.append(_run_event(part, queues, context, offset))
-        offset += len(part.bodies)
-        if command.ttl_ms:
-            events.append(_timed(command, queues, context, offset, len(part.bodies)))
-            offset += 1
-    return events, [done]
-
-
-def _timed(command: Publish, queues: tuple[int, ...], context: DecisionContext, offset: int, count: int) -> Timed:
-    """Return the event that gives the `count` messages before it their time to live."""
-    return Timed(offset, context.now_us, queues, offset - count, count, command.ttl_ms)
-
-
 def _is_checked_later(queues: tuple[int, ...], context: DecisionContext) -> bool:
     """Return whether the fan-out looks for a queue without room, and not the decision."""
     return len(queues) > max(_CHECKED_MAX, context.config.tick_changes_max)
-
-
-def _run_event(command: Publish, queues: tuple[int, ...], context: DecisionContext, offset: int) -> Published:
-    """Return the event of a run. Its messages fit into half of a batch, and all its heads into the other half."""
-    words, size = make_run(offset, list(map(len, command.bodies)))
-    return Published(
-        offset,
-        context.now_us,
-        queues,
-        command.producer,
-        words,
-        size,
-        command.durable,
-        (),
-        command.bodies,
-        command.id_hashes,
-    )
-
-
-def _head_bytes(queues: tuple[int, ...]) -> int:
-    """Return the maximum bytes of a message's record without the message."""
-    return _RECORD_BYTES + WORD_BYTES * len(queues)
-
-
-def _event_messages_max(queues: tuple[int, ...], context: DecisionContext) -> int:
-    """Return the maximum of messages for these queues in one event."""
-    return max(1, (context.batch_bytes_max // 2 - BATCH_OVERHEAD_BYTES) // _head_bytes(queues))
 
 
 def _count_max(queues: tuple[int, ...], context: DecisionContext) -> int:
     """Return how many messages for these queues stay within the changes of a tick; at least one."""
     if _is_checked_later(queues, context):
         return 1
-    return _event_messages_max(queues, context) * max(1, context.config.tick_changes_max // len(queues))
+    return event_messages_max(queues, context) * max(1, context.config.tick_changes_max // len(queues))
 
 
 def _queues_max(command: Publish, context: DecisionContext) -> int:
@@ -528,8 +474,8 @@ def _displacing(
         if not is_whole:
             # There may be more to remove.
             return events, [Unfinished(command)]
-    stored, effects = _stored(first, queues, after, first.size + count * _head_bytes(queues))
-    return [*events, *stored], [*effects, *([Unfinished(rest)] if rest.bodies else [])]
+    kept, effects = stored(first, queues, after, first.size + count * head_bytes(queues))
+    return [*events, *kept], [*effects, *([Unfinished(rest)] if rest.bodies else [])]
 
 
 def _first_alone(
@@ -576,37 +522,3 @@ def _misaddressed(command: Publish, verdict: _Verdict) -> PublishDone:
     done = _rejected(command, verdict.condition, verdict.description)
     done.is_misaddressed = True
     return done
-
-
-def _large_run(command: Publish, queues: tuple[int, ...], context: DecisionContext) -> list[Event]:
-    """Return the events of a run that may exceed a batch: one run for each message, in chunks if it is large."""
-    events: list[Event] = []
-    for body, id_hash in zip(command.bodies, command.id_hashes, strict=True):
-        piece_bytes = context.config.chunk_bytes
-        view = memoryview(body)
-        pieces = [view[start : start + piece_bytes] for start in range(0, len(view), piece_bytes)] or [view]
-        chunks = tuple(range(context.next_offset, context.next_offset + len(pieces) - 1))
-        events += [
-            Chunked(offset, context.now_us, command.producer, piece)
-            for offset, piece in zip(chunks, pieces[:-1], strict=True)
-        ]
-        offset = context.next_offset + len(chunks)
-        words, size = make_run(offset, [len(view)])
-        events.append(
-            Published(
-                offset,
-                context.now_us,
-                queues,
-                command.producer,
-                words,
-                size,
-                command.durable,
-                chunks,
-                pieces[-1:] if chunks else [body],
-                [id_hash],
-            )
-        )
-        if command.ttl_ms:
-            events.append(_timed(command, queues, context, offset + 1, 1))
-        context = replace(context, next_offset=offset + 1 + bool(command.ttl_ms))
-    return events

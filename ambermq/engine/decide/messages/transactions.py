@@ -17,11 +17,12 @@ from ambermq.engine.commands import COMMITTED, ROLLBACK, Discharge, Post, Publis
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.end_nodes import end_nodes
 from ambermq.engine.decide.messages.overflow import displaced
+from ambermq.engine.decide.messages.times import times_of
 from ambermq.engine.effects import Answered, Effect, Posted, PublishDone, RefusedCommand, Unfinished
 from ambermq.engine.entries.discard_reason import DiscardReason
 from ambermq.engine.entries.entry_word import WORD_BYTES, make_run, pack_words
 from ambermq.engine.entries.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
-from ambermq.engine.events import Chunked, Committed, Discarded, Event, Published, Settled, Timed
+from ambermq.engine.events import Chunked, Committed, Discarded, Event, Published, Settled
 from ambermq.engine.events.json_meta import JSON_FACTOR
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.state import State
@@ -137,13 +138,11 @@ def _committed(state: State, command: Discharge, context: DecisionContext) -> De
             emptied.append(queue.id)
     for post, runs in zip(transaction.posts, kept, strict=True):
         for run in runs:
-            events.append(_published(post, run, offset, context))
+            event = _published(post, run, offset, context)
             offset += len(run.bodies)
-            if post.messages.ttl_ms:
-                left_ms = max(1, post.messages.ttl_ms - (context.now_us - post.time_us) // 1000)
-                count = len(run.bodies)
-                events.append(Timed(offset, context.now_us, post.queues, offset - count, count, left_ms))
-                offset += 1
+            times = times_of(post.messages, event, post.time_us, offset)
+            offset += len(times)
+            events += [event, *times]
     count = sum([len(post.messages.bodies) for post in transaction.posts])
     if count or transaction.retirements:
         events.append(Committed(offset, context.now_us, first, count, len(transaction.retirements)))

@@ -5,5 +5,5 @@ Rule 2. The work of a tick for timers is bounded. What is left is due in the nex
 
 Imports: engine/dispatch, engine/entries, engine/loop, engine/model, snapshot.
 Imported by: engine/loop.
-Names: ExpiryTimers, UnusedQueues, RateTimers, TimerHeap.
+Names: ExpiryTimers, DueTimers, UnusedQueues, RateTimers, TimerHeap.
 """

@@ -142,9 +142,9 @@ def _has_any(queue: Queue | None, wanted: _Range) -> bool:
 
 
 def expired_words(queue: Queue, now_us: int, count_max: int) -> list[int]:
-    """Return words that are available and have expired, at most `count_max`, the oldest of each list first."""
+    """Return words that wait and have expired, at most `count_max`, the oldest of each list first."""
     found: dict[int, None] = {}
-    for words in (queue.returned, queue.ready):
+    for words in (queue.returned, queue.ready, queue.delayed):
         for first, end in expired_ranges(queue.runs, now_us):
             above = (first << 16) - 1
             while len(found) < count_max and (run := words.run_above(above)):
@@ -157,11 +157,12 @@ def expired_words(queue: Queue, now_us: int, count_max: int) -> list[int]:
 
 
 def _words_of(queue: Queue | None, wanted: _Range, now_us: int) -> list[int]:
-    """Return the words of a range that are available and have expired."""
+    """Return the words of a range that wait and have expired."""
     if queue is None or not queue.timed:
         return []
     last = wanted.first + wanted.length
-    words = [word for one in (queue.returned, queue.ready) for word in _between(one, wanted.first, last)]
+    lists = (queue.returned, queue.ready, *queue.timer_lists)
+    words = [word for one in lists for word in _between(one, wanted.first, last)]
     return [word for word in words if 0 < queue.expiry_of(word) <= now_us]
 
 

@@ -4,8 +4,9 @@
     the head: equal bytes mean the same outline                           | hashed     | the tail, up to the last size
 
 Rule 1. `read_outline` scans a whole message in any encoding. It decodes the first three fields of the header, and the
-        first of the properties. Of all else it reads the structure: order, outer types and sizes of the sections. A
-        message without a section is a DecodeError; one without a body is accepted, since some clients omit it.
+        first of the properties, and annotations that schedule the message (delivery_time.py). Of all else it reads the
+        structure: order, outer types and sizes of the sections. A message without a section is a DecodeError; one
+        without a body is accepted, since some clients omit it.
 Rule 2. For any bytes the result is that of the codec, or a DecodeError if the codec raises one for the structure. A
         property test compares the two.
 Rule 3. The head of a message decides its outline, except for the message-id and the structure behind it. Equal bytes
@@ -22,6 +23,7 @@ from uuid import UUID
 from zlib import crc32
 
 from ambermq.protocol.amqp10.errors import DecodeError
+from ambermq.protocol.amqp10.message.delivery_time import AT_ONCE, DeliveryTime, delivery_time
 from ambermq.protocol.amqp10.message.sections import Section, check_sections, is_footer, read_descriptor, section_end
 from ambermq.protocol.amqp10.types.decode import Buffer
 
@@ -45,6 +47,8 @@ class Outline(NamedTuple):
     is_durable: bool
     ttl_ms: int
     """The time to live in the header; 0 without one."""
+    delivery: DeliveryTime
+    """When the message is to be available, by its annotations."""
     id_hash: int
     """0 for a message without an id."""
     delivery_annotations: tuple[int, int] | None
@@ -84,7 +88,7 @@ def read_outline(payload: Buffer) -> Outline:
     """
     end = len(payload)
     position = code = 0
-    is_durable, ttl_ms = False, 0
+    is_durable, ttl_ms, delivery = False, 0, AT_ONCE
     annotations: tuple[int, int] | None = None
     if not end:
         raise DecodeError("the message has no section")
@@ -96,20 +100,24 @@ def read_outline(payload: Buffer) -> Outline:
             code, start = read_descriptor(payload, position, end, code)
         if code > Section.PROPERTIES:
             size_place = _last_size(payload, check_sections(payload, position, previous))
-            return Outline(is_durable, ttl_ms, 0, annotations, None, start, position, previous, *size_place)
+            return Outline(is_durable, ttl_ms, delivery, 0, annotations, None, start, position, previous, *size_place)
         stop = section_end(payload, start, end, code)
         if code == Section.PROPERTIES:
             place, head_bytes = _id_place(payload, start, stop)
             id_hash = _hash_at(payload, place)
             last = check_sections(payload, stop, code)
             size_place = _last_size(payload, last) if last > stop else (stop, stop)
-            return Outline(is_durable, ttl_ms, id_hash, annotations, place, head_bytes, stop, code, *size_place)
+            return Outline(
+                is_durable, ttl_ms, delivery, id_hash, annotations, place, head_bytes, stop, code, *size_place
+            )
         if code == Section.HEADER:
             is_durable, ttl_ms = _header_fields(payload, start, stop)
         elif code == Section.DELIVERY_ANNOTATIONS:
             annotations = position, stop
+        elif code == Section.MESSAGE_ANNOTATIONS:
+            delivery = delivery_time(payload, start, stop)
         position = stop
-    return Outline(is_durable, ttl_ms, 0, annotations, None, 0, end, code, end, end)
+    return Outline(is_durable, ttl_ms, delivery, 0, annotations, None, 0, end, code, end, end)
 
 
 def _last_size(payload: Buffer, start: int) -> tuple[int, int]:

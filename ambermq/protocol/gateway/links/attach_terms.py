@@ -42,6 +42,7 @@ from ambermq.protocol.gateway.links.source_filters import (
 )
 
 __all__ = [
+    "DELAYED_DELIVERY",
     "LOG_ADDRESS",
     "ConsumingTerms",
     "ProducingTerms",
@@ -52,6 +53,8 @@ __all__ = [
     "properties_of",
 ]
 
+DELAYED_DELIVERY: Final = Symbol("DELAYED_DELIVERY")
+"""The capability of connections and links whose messages may be scheduled for later. Qpid JMS asks links for it."""
 _UNROUTABLE: Final = {"REJECT_UNROUTABLE": Unroutable.REJECT, "DISCARD_UNROUTABLE": Unroutable.DISCARD}
 _IMMEDIATE: Final = "IMMEDIATE"
 _NODE_CAPABILITIES: Final = frozenset(("queue", "topic", "temporary-queue", "temporary-topic"))
@@ -100,6 +103,8 @@ class ProducingTerms:
     """The node to create for it, instead of an address."""
     must_exist: bool = False
     """Whether it creates no queue at its address."""
+    delays: bool = False
+    """Whether the sender asked for delayed delivery."""
 
     @property
     def is_anonymous(self) -> bool:
@@ -169,7 +174,8 @@ def producing_terms(attach: Attach) -> ProducingTerms:
     source = with_outcomes(attach.source or Source())
     must_exist = _must_exist(attach, dynamic) and bool(address)
     unroutable = _unroutable(target.capabilities)
-    return ProducingTerms(address, source, applied, unroutable, is_immediate, dynamic, must_exist)
+    delays = DELAYED_DELIVERY in attach.desired_capabilities
+    return ProducingTerms(address, source, applied, unroutable, is_immediate, dynamic, must_exist, delays)
 
 
 def consuming_terms(attach: Attach, *, is_nameless: bool = False, config: EngineConfig = _DEFAULTS) -> ConsumingTerms:
@@ -319,7 +325,8 @@ def _must_exist(attach: Attach, dynamic: Dynamic | None) -> bool:
 
 def offered_by(terms: ProducingTerms | ConsumingTerms) -> tuple[Symbol, ...]:
     """Return the capabilities that the answer to an attach offers."""
-    return (EXISTING,) if terms.must_exist else ()
+    offered = (EXISTING,) if terms.must_exist else ()
+    return (*offered, DELAYED_DELIVERY) if isinstance(terms, ProducingTerms) and terms.delays else offered
 
 
 def properties_of(ready: ProducerReady | ConsumerReady) -> dict[Any, Any] | None:

@@ -19,6 +19,7 @@ from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.protocol.amqp10.errors import DecodeError, LinkFault
 from ambermq.protocol.amqp10.events import TransferRun
 from ambermq.protocol.amqp10.link.receiver import Receiver
+from ambermq.protocol.amqp10.message.delivery_time import AT_ONCE, DeliveryTime
 from ambermq.protocol.amqp10.message.message_recogniser import MessageRecogniser, learn_message
 from ambermq.protocol.amqp10.message.publish_outline import read_outline
 from ambermq.protocol.amqp10.message.redelivery import without_delivery_annotations
@@ -35,6 +36,9 @@ from ambermq.protocol.server_limits import ServerLimits
 
 __all__ = ["QUEUE_FULL", "ProducerLink"]
 
+_Kind = tuple[bool, int, DeliveryTime]
+"""What messages of one command have in common: durability, time to live, and when they are to be available."""
+_PLAIN: Final[_Kind] = (False, 0, AT_ONCE)
 QUEUE_FULL: Final = "queue-full"
 """The reason for a sender whose messages are rejected because a queue has its maximum length."""
 
@@ -102,7 +106,7 @@ class ProducerLink:
         )
 
     def publish(self, run: TransferRun) -> None:
-        """Submit the commands for a run of messages: one ends where durability or time to live change, or at its limit.
+        """Submit the commands for a run of messages: one ends where their kind changes, or at its limit.
 
         Malformed messages are rejected. If the run is settled, raises DecodeError for the first one, after the commands
         for those before it. Raises LinkFault for a message format other than 0, which a delivery could not report to
@@ -133,6 +137,7 @@ class ProducerLink:
         publish = Publish(self, self.producer, run.first_id, bodies, hashes, size, recogniser.is_durable, run.settled)
         publish.ttl_ms = recogniser.ttl_ms
         publish.transaction = transaction
+        publish.time_ms, publish.delay_ms = recogniser.delivery
         self.peer.gateway.engine.publish(publish)
 
     def _transaction_of(self, state: TransactionalState) -> Transaction:
@@ -167,7 +172,7 @@ class ProducerLink:
         """Submit the commands for a run whose messages are decoded one by one."""
         bodies: list[Buffer] = []
         hashes: list[int] = []
-        size, kind, first_id = 0, (False, 0), run.first_id
+        size, kind, first_id = 0, _PLAIN, run.first_id
         bytes_max = self.limits.run_bytes_max
         for index, payload in enumerate(run.payloads):
             try:
@@ -194,15 +199,16 @@ class ProducerLink:
         first_id: int,
         bodies: list[Buffer],
         hashes: list[int],
-        kind: tuple[bool, int],
+        kind: _Kind,
         transaction: Transaction | None,
     ) -> None:
-        """Submit the command for messages of a run, unless there are none; `kind` is durability and time to live."""
+        """Submit the command for messages of a run, unless there are none; all are of one kind."""
         if bodies:
             size = sum(map(len, bodies))
             may_create = None if self.guard is None else self.guard.may_create
             publish = Publish(self, self.producer, first_id, bodies, hashes, size, kind[0], run.settled, may_create)
             publish.ttl_ms = kind[1]
+            publish.time_ms, publish.delay_ms = kind[2]
             publish.by = "" if self.guard is None else self.guard.user
             publish.transaction = transaction
             self.peer.gateway.engine.publish(publish)
@@ -225,18 +231,18 @@ class ProducerLink:
         if self.link.credit <= self._credit_low:
             self.top_up()
 
-    def _read(self, payload: Buffer) -> tuple[Buffer, tuple[bool, int], int]:
-        """Return a message as it is stored, durability and time to live, and the hash of its id. Raises DecodeError."""
+    def _read(self, payload: Buffer) -> tuple[Buffer, _Kind, int]:
+        """Return a message as it is stored, its kind, and the hash of its id. Raises DecodeError."""
         recogniser = self._recogniser
         if recogniser is not None:
             hashes = recogniser.id_hashes((payload,))
             if hashes is not None:
-                return payload, (recogniser.is_durable, recogniser.ttl_ms), hashes[0]
+                return payload, (recogniser.is_durable, recogniser.ttl_ms, recogniser.delivery), hashes[0]
         outline = read_outline(payload)
         self._recogniser = learn_message(outline, payload)
         if outline.delivery_annotations is not None:
             payload = without_delivery_annotations(payload, outline.delivery_annotations)
-        return payload, (outline.is_durable, outline.ttl_ms), outline.id_hash
+        return payload, (outline.is_durable, outline.ttl_ms, outline.delivery), outline.id_hash
 
     def finish(self, done: PublishDone) -> None:
         """Settle a run, and top up the sender's credit."""

@@ -5,6 +5,7 @@
     COPY      named messages come to another queue too
     REDRIVE   named messages go back to the queue that each came from, or to another one
     REMOVE    named messages end
+    CANCEL    named messages that are scheduled for later end
 
 Rule 1. FIND names messages by their offsets, and the others take those. So a client sees what it moves, and a request
         is done wholly or not at all.
@@ -32,7 +33,7 @@ __all__ = ["FIND", "MESSAGE_OPERATIONS", "found_messages"]
 
 FIND: Final = "FIND"
 _NOUN: Final = "queue"
-_FILTERS: Final = ("selector", "reason", "source", "since")
+_FILTERS: Final = ("selector", "reason", "source", "since", "scheduled")
 _REASONS: Final = tuple(one.text for one in MoveReason if one.is_dead_letter)
 
 
@@ -62,7 +63,8 @@ def _filter(request: Any, body: Mapping[str, Any]) -> MessageFilter:
     if since is not None and not isinstance(since, Timestamp):
         raise Refused("amqp:invalid-field", f"'since' must be a timestamp, found {since!r:.80}")
     selector = _selector(request, _text(body, "selector"))
-    return MessageFilter(selector, reason, _text(body, "source"), 1000 * (since or 0))
+    scheduled = flag_field(body, "scheduled")
+    return MessageFilter(selector, reason, _text(body, "source"), 1000 * (since or 0), scheduled)
 
 
 def _selector(request: Any, text: str) -> Selector | None:
@@ -89,6 +91,8 @@ def found_messages(answer: Mapping[str, Any]) -> dict[str, Any]:
         values = {**row, "offset": ULong(row["offset"]), "bytes": ULong(row["bytes"])}
         if "time_us" in values:
             values["time"] = Timestamp(values.pop("time_us") // 1000)
+        if "due_us" in values:
+            values["due"] = Timestamp(values.pop("due_us") // 1000)
         rows.append(values)
     following, end = ULong(answer["next"] + 1), ULong(answer["end"])
     flags = {name: answer[name] for name in ("is_end", "is_reading")}
@@ -113,9 +117,11 @@ def _move(
     return MoveMessages(request, name, _offsets(body), to, reason, request.authorize_sending)
 
 
-def _remove(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
+def _remove(
+    request: Any, properties: Mapping[str, Any], body: Mapping[str, Any], _max: int, *, scheduled: bool = False
+) -> Command:
     refuse_unknown(body, _NOUN, "offsets")
-    return RemoveMessages(request, name_property(properties, _NOUN), _offsets(body))
+    return RemoveMessages(request, name_property(properties, _NOUN), _offsets(body), scheduled)
 
 
 MESSAGE_OPERATIONS: Final[Mapping[str, Callable[[Any, Mapping[str, Any], Mapping[str, Any], int], Command]]] = {
@@ -124,5 +130,6 @@ MESSAGE_OPERATIONS: Final[Mapping[str, Callable[[Any, Mapping[str, Any], Mapping
     "COPY": partial(_move, MoveReason.COPIED),
     "REDRIVE": partial(_move, MoveReason.REDRIVEN),
     "REMOVE": _remove,
+    "CANCEL": partial(_remove, scheduled=True),
 }
 """Operation to the function that makes its command of request, application properties, body, and page rows."""

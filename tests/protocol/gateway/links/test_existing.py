@@ -10,6 +10,7 @@ import pytest
 from ambermq.protocol.amqp10.link.link import EXISTING
 from ambermq.protocol.amqp10.performatives.classes import Attach, Detach, Source, Target
 from ambermq.protocol.amqp10.types.values import Described, Symbol
+from ambermq.protocol.gateway.links.attach_terms import DELAYED_DELIVERY
 from tests.protocol.watching import Watching
 
 _SELECTOR = {Symbol("s"): Described(Symbol("apache.org:selector-filter:string"), "a = 1")}
@@ -92,3 +93,13 @@ def test_a_queue_must_be_there_for_either_direction() -> None:
         assert attach(peer, name=f"l{number}", handle=number, **terms) == "amqp:not-found"
     assert not peer.rig.loop.state.queues
     assert attach(peer, name="any", handle=5, target=Target(address=None)) == ""
+
+
+def test_a_sender_that_desires_delayed_delivery_is_offered_it() -> None:
+    """Qpid JMS looks at the link; no other sender is told of it."""
+    peer = Watching()
+    for handle, wanted in enumerate(((DELAYED_DELIVERY,), ())):
+        terms = {"source": Source(), "target": Target(address="q"), "initial_delivery_count": 0}
+        said = peer.say(Attach(name=f"s{handle}", handle=handle, role=False, desired_capabilities=wanted, **terms))
+        (answer,) = [one for one in said if isinstance(one, Attach)]
+        assert answer.offered_capabilities == wanted

@@ -1,0 +1,109 @@
+"""The records of messages that their queues take: in one run, in several, or in pieces if they are large.
+
+Rule 1. A run's messages fit into half of a batch, and all its heads into the other half.
+Rule 2. What says when messages expire or are due is behind them, in the same batch.
+"""
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from ambermq.engine.commands import Publish
+from ambermq.engine.decide.context import Decision, DecisionContext
+from ambermq.engine.decide.messages.times import due_us_of, times_of
+from ambermq.engine.effects import AT_CLOSE, NOW, PublishDone
+from ambermq.engine.entries.entry_word import WORD_BYTES, make_run
+from ambermq.engine.entries.outcome import OutcomeKind
+from ambermq.engine.events import Chunked, Event, Published
+from ambermq.log.config import BATCH_OVERHEAD_BYTES
+from ambermq.log.format.record import RECORD
+
+__all__ = ["event_messages_max", "head_bytes", "stored"]
+
+_RECORD_BYTES: Final = RECORD.size
+_SCHEDULED_MAX: Final = 1000
+"""The maximum of scheduled messages in one event, which is in one batch with the event of the messages."""
+
+
+def stored(command: Publish, queues: tuple[int, ...], context: DecisionContext, size: int) -> Decision:
+    """Return the decision that publishes a run to queues that have room for it; `size` is that of its records."""
+    config, count = context.config, len(command.bodies)
+    after = AT_CLOSE if command.durable else NOW
+    done = PublishDone(command.link, command.first_id, count, OutcomeKind.ACCEPTED, command.settled, after=after)
+    if command.size > config.chunk_bytes:
+        return _large_run(command, queues, context), [done]
+    messages_max = count if size <= context.batch_bytes_max // 2 else event_messages_max(queues, context)
+    if messages_max == count and not (command.ttl_ms or command.time_ms or command.delay_ms):
+        # The common case.
+        return [_run_event(command, queues, context, context.next_offset)], [done]
+    events: list[Event] = []
+    offset = context.next_offset
+    if due_us_of(command, context.now_us, context.now_us):
+        messages_max = min(messages_max, _SCHEDULED_MAX)
+    for start in range(0, count, messages_max):
+        part = command if messages_max >= count else command.part(start, start + messages_max)
+        event = _run_event(part, queues, context, offset)
+        offset += len(part.bodies)
+        times = times_of(command, event, context.now_us, offset)
+        events += [event, *times]
+        offset += len(times)
+    return events, [done]
+
+
+def _run_event(command: Publish, queues: tuple[int, ...], context: DecisionContext, offset: int) -> Published:
+    """Return the event of a run. Its messages fit into half of a batch, and all its heads into the other half."""
+    words, size = make_run(offset, list(map(len, command.bodies)))
+    return Published(
+        offset,
+        context.now_us,
+        queues,
+        command.producer,
+        words,
+        size,
+        command.durable,
+        (),
+        command.bodies,
+        command.id_hashes,
+    )
+
+
+def head_bytes(queues: tuple[int, ...]) -> int:
+    """Return the maximum bytes of a message's record without the message."""
+    return _RECORD_BYTES + WORD_BYTES * len(queues)
+
+
+def event_messages_max(queues: tuple[int, ...], context: DecisionContext) -> int:
+    """Return the maximum of messages for these queues in one event."""
+    return max(1, (context.batch_bytes_max // 2 - BATCH_OVERHEAD_BYTES) // head_bytes(queues))
+
+
+def _large_run(command: Publish, queues: tuple[int, ...], context: DecisionContext) -> list[Event]:
+    """Return the events of a run that may exceed a batch: one run for each message, in chunks if it is large."""
+    events: list[Event] = []
+    for body, id_hash in zip(command.bodies, command.id_hashes, strict=True):
+        piece_bytes = context.config.chunk_bytes
+        view = memoryview(body)
+        pieces = [view[start : start + piece_bytes] for start in range(0, len(view), piece_bytes)] or [view]
+        chunks = tuple(range(context.next_offset, context.next_offset + len(pieces) - 1))
+        events += [
+            Chunked(offset, context.now_us, command.producer, piece)
+            for offset, piece in zip(chunks, pieces[:-1], strict=True)
+        ]
+        offset = context.next_offset + len(chunks)
+        words, size = make_run(offset, [len(view)])
+        event = Published(
+            offset,
+            context.now_us,
+            queues,
+            command.producer,
+            words,
+            size,
+            command.durable,
+            chunks,
+            pieces[-1:] if chunks else [body],
+            [id_hash],
+        )
+        times = times_of(command, event, context.now_us, offset + 1)
+        events += [event, *times]
+        context = replace(context, next_offset=offset + 1 + len(times))
+    return events

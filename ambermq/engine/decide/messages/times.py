@@ -1,0 +1,26 @@
+"""The events behind that of messages: their time to live, and when they are due."""
+
+from ambermq.engine.commands import Publish
+from ambermq.engine.entries.entry_word import WORD_BYTES
+from ambermq.engine.events import Event, Published, Scheduled, Timed
+from ambermq.engine.settings.queue_settings import DURATION_MS_MAX
+
+__all__ = ["due_us_of", "times_of"]
+
+
+def times_of(command: Publish, event: Published, arrived_us: int, offset: int) -> list[Event]:
+    """Return the events behind that of messages, from an offset on; both times count from their arrival."""
+    events: list[Event] = []
+    if command.ttl_ms:
+        count = len(event.words) // WORD_BYTES
+        left_ms = max(1, command.ttl_ms - (event.time_us - arrived_us) // 1000)
+        events.append(Timed(offset, event.time_us, event.queues, event.offset, count, left_ms))
+    if due_us := due_us_of(command, event.time_us, arrived_us):
+        events.append(Scheduled(offset + len(events), event.time_us, event.queues, due_us, event.words))
+    return events
+
+
+def due_us_of(command: Publish, now_us: int, arrived_us: int) -> int:
+    """Return when messages are available; 0 for at once. A time has precedence over a delay."""
+    due_us = 1000 * command.time_ms if command.time_ms else arrived_us + 1000 * command.delay_ms
+    return min(due_us, now_us + 1000 * DURATION_MS_MAX) if due_us > now_us else 0
