@@ -131,6 +131,14 @@ QUEUE_METRICS: Final = (
     _counter("queue_purged_messages", "Messages purged."),
     _counter("queue_discarded_messages", "Messages that the broker discarded by itself."),
     _counter("queue_damaged_messages", "Messages lost by damage of the log."),
+    _counter("queue_dead_lettered_messages", "Messages that the broker moved to the dead-letter target."),
+    _counter("queue_moved_messages", "Messages that a person moved to another queue."),
+    _gauge(
+        "queue_undeliverable_messages",
+        "Messages that are set aside for a dead-letter target that takes none now.",
+    ),
+    _gauge("queue_delayed_messages", "Messages that wait for their redelivery."),
+    _gauge("queue_scheduled_messages", "Messages that are scheduled for later."),
     _gauge("queue_oldest_age_seconds", "Age of the oldest message that waits on the queue."),
 )
 """With the labels `vhost` and `queue`. An empty `queue` is the sum of all queues without metrics of their own."""

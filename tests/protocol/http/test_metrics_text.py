@@ -18,7 +18,8 @@ _STRANGE = 'a"b\\c\nd'
 
 def queue(name: str, depth: int, lifetime: Lifetime = Lifetime.PERMANENT) -> Any:
     """Return a queue with messages."""
-    counters = SimpleNamespace(rejected=1, released=2, failed=3, purged=4, discarded=6, damaged=5)
+    counts = {"rejected": 1, "released": 2, "failed": 3, "purged": 4, "discarded": 6, "damaged": 5}
+    counters = SimpleNamespace(**counts, dead_lettered=7, moved=8)
     return SimpleNamespace(
         name=name,
         available=depth,
@@ -30,6 +31,9 @@ def queue(name: str, depth: int, lifetime: Lifetime = Lifetime.PERMANENT) -> Any
         delivered=90,
         accepted=80,
         counters=counters,
+        aside=SimpleNamespace(count=9),
+        delayed=SimpleNamespace(count=10),
+        scheduled=SimpleNamespace(count=11),
         lifetime=lifetime,
     )
 
