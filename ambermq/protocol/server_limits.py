@@ -77,6 +77,16 @@ class ServerLimits:
     """Memory for what peers make the broker hold; 0: a quarter of what this process may use."""
     memory_stall_ms: int = bounded(10_000, least=1)
     """While 80 % of that is used and no delivery ends for this time, the connection that holds most is closed."""
+    process_memory_high_bytes: int = 0
+    """Memory of the process, without pages of files, from which producers get no credit; 0: three quarters of what it
+    may use."""
+    process_memory_low_bytes: int = 0
+    """Memory of the process below which producers continue; 0: nine tenths of `process_memory_high_bytes`."""
+    descriptors_free_low: int = 12
+    """With fewer free file descriptors producers get no credit, and remote connections are refused. The default is at
+    most a sixteenth of the limit of open files."""
+    descriptors_free_resume: int = 0
+    """Free file descriptors with which that ends; 0: a quarter more than `descriptors_free_low`."""
     output_high_bytes: int = bounded(1 << 20, least=1, most=_INT_MAX)
     """A connection with this much unsent output gets no deliveries until its peer reads."""
     output_max_bytes: int = 16 << 20
@@ -90,6 +100,8 @@ class ServerLimits:
     room_low_bytes: int = _ROOM_LOW_BYTES
     """With less free disk space producers get no credit, and only sessions with management links accept transfers. The
     default is at most a sixteenth of the file system."""
+    room_resume_bytes: int = 0
+    """Free disk space with which that ends; 0: a quarter more than `room_low_bytes`."""
     goodbye_ms: int = 1000
     """Time for peers to answer the close when the broker stops."""
     shutdown_ms: int = 5000

@@ -7,7 +7,7 @@ Rule 4. A connection whose output may have grown is in `touched` until the serve
 
 Imports: engine, engine/commands, engine/entries, engine/history, engine/model, protocol, protocol/amqp10/*,
     protocol/auth, protocol/gateway/*, protocol/management, protocol/management/access,
-    protocol/management/administration, protocol/management/peers.
+    protocol/management/administration, protocol/management/peers, protocol/resources.
 Imported by: protocol/server.
 Names: Gateway, ConnectionGateway, Attaches, ConnectionLogin, EnginePort, BrokerNodes, ContainerIds.
 """

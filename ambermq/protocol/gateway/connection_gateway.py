@@ -174,18 +174,18 @@ class ConnectionGateway:
         self.is_paused = False
         self._links.resume()
 
-    def set_room_low(self, *, is_low: bool) -> None:
-        """Close the sessions to transfers while little disk space is left, or open them again.
+    def set_low(self, *, is_low: bool) -> None:
+        """Close the sessions to transfers while little of a resource is left, or open them again.
 
         A session with a link for requests stays open, for the requests that free space. Its other transfers are
-        refused if there is no space.
+        refused if there is no space on the disk.
         """
         for session in self.connection.sessions():
             if not is_low:
                 session.resume()
             elif not self._nodes.has_request_link(session):
                 session.pause()
-        if not is_low:
+        if not self.gateway.is_credit_stopped:
             self._links.top_up_producers()
 
     def tell_blocked(self, reason: str) -> None:
@@ -427,7 +427,7 @@ class ConnectionGateway:
         gateway.peers[self] = None
 
     def _begun(self, event: SessionBegun) -> None:
-        if self.gateway.is_room_low or self.gateway.is_memory_low:
+        if self.gateway.is_low:
             event.session.pause()
 
     def _transferred(self, event: TransferRun) -> None:

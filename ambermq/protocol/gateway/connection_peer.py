@@ -24,8 +24,8 @@ class ConnectionPeer(ConsumerPeer[ConsumerLink], ProducerPeer[ProducerLink], Pee
     def connection(self) -> Connection:
         """The connection."""
 
-    def set_room_low(self, *, is_low: bool) -> None:
-        """Close the sessions to transfers while little disk is left, or open them again."""
+    def set_low(self, *, is_low: bool) -> None:
+        """Close the sessions to transfers while little of a resource is left, or open them again."""
 
     def tell_blocked(self, reason: str) -> None:
         """Report to the producers of this connection why they are held back; an empty reason says that this is over."""

@@ -53,12 +53,13 @@ from ambermq.protocol.management.administration.configuration import ConfigPort
 from ambermq.protocol.management.peers.ports import PeerPort
 from ambermq.protocol.management.sorted_ids import SortedIds
 from ambermq.protocol.management.vhosts import VhostPort
+from ambermq.protocol.resources.resource import Resource
 from ambermq.protocol.server_limits import ServerLimits
 
-__all__ = ["MEMORY", "Gateway", "VhostGateways"]
+__all__ = ["Gateway", "VhostGateways"]
 
-MEMORY: Final = "memory"
-"""The reason of `blocked` while peers hold much memory."""
+_UNSYNCED: Final = "unsynced"
+"""The reason of `blocked` while too much of the log is not durable."""
 
 
 class VhostGateways(VhostPort, Protocol):
@@ -117,12 +118,16 @@ class Gateway:
         """The sorted ids that listings page through."""
         self.sources = SourceScheduler(self)
         """The links that browse, or follow the log."""
-        self.is_room_low = False
-        """Whether little disk space is left: no credit is granted, and sessions are closed to transfers."""
-        self.is_memory_low = False
-        """Whether peers hold much memory: sessions are closed to new deliveries, and links keep their credit."""
+        self.low: frozenset[Resource] = frozenset()
+        """The resources of which little is left."""
+        self.is_low = False
+        """Whether there are such resources: sessions are closed to new deliveries."""
+        self.is_credit_stopped = False
+        """Whether producers get no credit. While peers hold much memory they do: it lasts for moments."""
+        self.is_unsynced = False
+        """Whether too much of the log is not durable, so that sockets are not read."""
         self.blocked = ""
-        """Why producers are held back: disk, memory or unsynced; empty while they are not."""
+        """Why producers are held back: disk, memory, descriptors or unsynced; empty while they are not."""
         self.queue_full_blocks = self.queue_full_ends = 0
         """The producers that were told of a full queue, or of its end, since the server read the numbers last."""
         self.age_us: Callable[[Queue], int | None] = lambda _queue: None
@@ -234,35 +239,32 @@ class Gateway:
         self.access = access
         self.access_checks.begin(self.peers)
 
-    def set_room_low(self, *, is_low: bool) -> None:
-        """Close all sessions to transfers, or open them again."""
-        if is_low is self.is_room_low:
+    def set_low(self, resource: Resource, *, is_low: bool) -> None:
+        """Hold producers back because little of a resource is left, or end that."""
+        low = self.low | {resource} if is_low else self.low - {resource}
+        if low == self.low:
             return
-        self.is_room_low = is_low
-        self._close_sessions()
+        self.low, self.is_low = low, bool(low)
+        self.is_credit_stopped = bool(low - {Resource.MEMORY})
+        for peer in self.peers:
+            peer.set_low(is_low=self.is_low)
+            self.touched[peer] = None
+        self._tell_blocked()
 
-    def set_memory_low(self, *, is_low: bool) -> None:
-        """Close all sessions to new deliveries because of the memory that peers hold, or open them again."""
-        if is_low is self.is_memory_low:
-            return
-        self.is_memory_low = is_low
-        self._close_sessions()
-        # Another reason is told instead of this one, since it has more effect.
-        if self.blocked in ("", MEMORY):
-            self.set_blocked(MEMORY if is_low else "")
+    def set_unsynced(self, *, is_unsynced: bool) -> None:
+        """Report to all producers that too much of the log is not durable, or that this is over."""
+        self.is_unsynced = is_unsynced
+        self._tell_blocked()
 
-    def set_blocked(self, reason: str) -> None:
-        """Report to all producers why they are held back; an empty reason says that this is over."""
+    def _tell_blocked(self) -> None:
+        """Report to all producers the first reason why they are held back, if it has changed."""
+        reasons = [one.reason for one in Resource if one in self.low]
+        reason = reasons[0] if reasons else _UNSYNCED if self.is_unsynced else ""
         if reason == self.blocked:
             return
         self.blocked = reason
         for peer in self.peers:
             peer.tell_blocked(reason)
-            self.touched[peer] = None
-
-    def _close_sessions(self) -> None:
-        for peer in self.peers:
-            peer.set_room_low(is_low=self.is_room_low or self.is_memory_low)
             self.touched[peer] = None
 
     def _drained(self, effect: Drained) -> None:

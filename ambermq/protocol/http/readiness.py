@@ -1,8 +1,9 @@
 """Whether a broker can take durable messages now, in one word and a reason.
 
-    recovering | stopping | failed | fenced | stalled | room | memory     503: a balancer sends no clients here
-    degraded                                                              200: it serves, and a person should look
-    ready                                                                 200
+    recovering | stopping | failed | fenced | stalled    503: a balancer sends no clients here
+    room | memory | descriptors                          503: little of a resource is left
+    degraded                                             200: it serves, and a person should look
+    ready                                                200
 
 Rule 1. The figures are those of the management type `org.ambermq.broker`: so a command and a probe say the same.
 Rule 2. A reason has no name that a client chose.
@@ -48,15 +49,31 @@ def _has_no_room(figures: Mapping[str, Any]) -> str:
     room_bytes, low_bytes = figures.get("room_bytes"), figures.get("room_low_bytes") or 0
     if figures.get("disk_is_full"):
         return "the disk is full"
-    if room_bytes is None or room_bytes >= low_bytes:
+    if room_bytes is None:
         return ""
-    return f"{room_bytes} bytes of room on the disk, expected {low_bytes} (room_low_bytes)"
+    if room_bytes < low_bytes:
+        return f"{room_bytes} bytes of room on the disk, expected {low_bytes} (room_low_bytes)"
+    if figures.get("room_is_low"):
+        resume_bytes = figures.get("room_resume_bytes") or 0
+        return f"{room_bytes} bytes of room on the disk, expected {resume_bytes} (room_resume_bytes)"
+    return ""
 
 
 def _has_no_memory(figures: Mapping[str, Any]) -> str:
-    if not figures.get("memory_is_low"):
+    if figures.get("memory_is_low"):
+        held_bytes, bytes_max = figures.get("memory_bytes"), figures.get("memory_bytes_max")
+        return f"peers hold {held_bytes} of {bytes_max} bytes (memory_bytes_max)"
+    if not figures.get("process_memory_is_low"):
         return ""
-    return f"peers hold {figures.get('memory_bytes')} of {figures.get('memory_bytes_max')} bytes (memory_bytes_max)"
+    used_bytes, high_bytes = figures.get("process_memory_bytes"), figures.get("process_memory_high_bytes")
+    return f"the process uses {used_bytes} bytes, low from {high_bytes} (process_memory_high_bytes)"
+
+
+def _has_no_descriptors(figures: Mapping[str, Any]) -> str:
+    if not figures.get("descriptors_are_low"):
+        return ""
+    free, low = figures.get("descriptors_free"), figures.get("descriptors_free_low")
+    return f"{free} file descriptors are free, low below {low} (descriptors_free_low)"
 
 
 def _counted(name: str, what: str) -> Callable[[Mapping[str, Any]], str]:
@@ -82,6 +99,7 @@ _CHECKS: Final[tuple[tuple[str, Callable[[Mapping[str, Any]], str]], ...]] = (
     ("stalled", _is_stalled),
     ("room", _has_no_room),
     ("memory", _has_no_memory),
+    ("descriptors", _has_no_descriptors),
     ("degraded", _is_blocked),
     ("degraded", _counted("damaged_segments", "damaged segments of the log")),
     ("degraded", _counted("segments_without_index", "segments without an index")),
@@ -91,9 +109,11 @@ _CHECKS: Final[tuple[tuple[str, Callable[[Mapping[str, Any]], str]], ...]] = (
 """The word for each check that finds something, the worst first."""
 
 CHECKED: Final = (
-    *("blocked", "connections", "connections_max", "damaged_segments", "disk_is_full", "is_fenced"),
-    *("memory_bytes", "memory_bytes_max", "memory_is_low", "room_bytes", "room_low_bytes", "segments_without_index"),
-    *("snapshot_failures", "sync_stalled_ms", "sync_wait_us"),
+    *("blocked", "connections", "connections_max", "damaged_segments", "descriptors_are_low", "descriptors_free"),
+    *("descriptors_free_low", "disk_is_full", "is_fenced", "memory_bytes", "memory_bytes_max", "memory_is_low"),
+    *("process_memory_bytes", "process_memory_high_bytes", "process_memory_is_low", "room_bytes", "room_is_low"),
+    *("room_low_bytes", "room_resume_bytes", "segments_without_index", "snapshot_failures", "sync_stalled_ms"),
+    "sync_wait_us",
 )
 """The figures that the checks read."""
 

@@ -5,7 +5,8 @@ Rule 2. A connection is written once a tick. One whose peer does not read gets n
 Rule 3. While too much of a log is unsynced no socket of its virtual host is read.
 Rule 4. A log failure ends the server; after it no delivery is settled.
 
-Imports: engine, engine/commands, engine/history, engine/loop, engine/model, log, log/index, log/manifest, protocol/*.
+Imports: engine, engine/commands, engine/history, engine/loop, engine/model, log, log/index, log/manifest, log/storage,
+    protocol/*.
 Imported by: tools/broker.
 Names: Server, VhostRunner, VhostLifecycle, ConnectionTransport.
 """

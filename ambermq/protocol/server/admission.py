@@ -5,7 +5,8 @@ A connection counts as authenticated from its open, which comes after SASL.
 Rule 1. At a limit the oldest connection that has not authenticated is dropped for a new one. So strangers who connect
         again and again do not keep out a client that authenticates.
 Rule 2. The limits per address hold for connections that have not authenticated, and for new ones in a second.
-Rule 3. Peers of this machine have no limit per address, and the last connections are reserved for them.
+Rule 3. While few descriptors are free, no remote connection is admitted: the log needs them.
+Rule 4. Peers of this machine have no limit per address, and the last connections are reserved for them.
 """
 
 from collections import Counter, OrderedDict
@@ -38,13 +39,15 @@ class Admission(Generic[Connection]):
 
     __slots__ = (
         *("_accepts", "_limits", "_remote", "_second", "_strangers"),
-        *("connections_max", "count", "dropped", "refused"),
+        *("connections_max", "count", "dropped", "lacks_descriptors", "refused"),
     )
 
     def __init__(self, limits: ServerLimits) -> None:
         self._limits = limits
         self.connections_max = limits.connections_max
         """The most connections; the server lowers it to what its descriptors suffice for."""
+        self.lacks_descriptors = False
+        """Whether few file descriptors are free."""
         self.count = 0
         """The open connections."""
         self.refused = self.dropped = 0
@@ -68,7 +71,7 @@ class Admission(Generic[Connection]):
     def admit(self, connection: Connection, now_ms: int) -> str:
         """Count a new connection; return why it is refused instead, or an empty text. It may end older connections."""
         address = connection.address
-        reason = self._excess(address, now_ms) if address else ""
+        reason = self._remote_refusal(address, now_ms) if address else ""
         reason = reason or self._make_room(address)
         if reason:
             self.refused += 1
@@ -93,6 +96,12 @@ class Admission(Generic[Connection]):
         """Count a connection out."""
         self.authenticated(connection)
         self.count -= 1
+
+    def _remote_refusal(self, address: str, now_ms: int) -> str:
+        """Return why a new connection of another machine is refused, or an empty text."""
+        if self.lacks_descriptors:
+            return "few file descriptors are free (descriptors_free_low)"
+        return self._excess(address, now_ms)
 
     def _excess(self, address: str, now_ms: int) -> str:
         """Apply the limits of an address; return why a new connection is refused."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from ambermq.protocol.amqp10.performatives.classes import Error
+from ambermq.protocol.resources.resource_watch import ResourceWatch
 from ambermq.protocol.server.vhost_runner import VhostRunner
 from ambermq.protocol.server.vhost_services import VhostServices
 from ambermq.protocol.server_limits import ServerLimits
@@ -24,6 +25,10 @@ class LifecycleServer(Protocol):
     @property
     def descriptors_max(self) -> int:
         """The process's limit of open files."""
+
+    @property
+    def watch(self) -> ResourceWatch:
+        """The watch of the process's memory and descriptors."""
 
     @property
     def sockets(self) -> Mapping[Any, Any]:

@@ -20,6 +20,7 @@ from ambermq.protocol.amqp10.memory_budget import MemoryAccount, MemoryBudget
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.amqp10.spec import AmqpCondition
 from ambermq.protocol.amqp10.types.values import Symbol
+from ambermq.protocol.resources.resource import Resource
 
 __all__ = ["GuardedServer", "GuardedSocket", "MemoryGuard"]
 
@@ -59,8 +60,8 @@ class GuardedServer(Protocol):
     def guarded(self) -> Iterable[GuardedSocket]:
         """Return the connections of all virtual hosts."""
 
-    def set_memory_low(self, *, is_low: bool) -> None:
-        """Close the sessions of all virtual hosts to new deliveries, or open them again."""
+    def set_low(self, resource: Resource, *, is_low: bool) -> None:
+        """Hold the producers of all virtual hosts back because of a resource, or end that."""
 
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> None:
         """Schedule a call after a delay."""
@@ -128,12 +129,12 @@ class MemoryGuard:
     def _begin(self, now_ms: int) -> None:
         self.is_low, self._progress_ms = True, now_ms
         self._progress_bytes = self.budget.completed_bytes
-        self._server.set_memory_low(is_low=True)
+        self._server.set_low(Resource.MEMORY, is_low=True)
         self._log("warning", "producers held back", now_ms)
 
     def _end(self, now_ms: int) -> None:
         self.is_low = False
-        self._server.set_memory_low(is_low=False)
+        self._server.set_low(Resource.MEMORY, is_low=False)
         self._log("info", "producers continue", now_ms)
 
     def _relieve(self, now_ms: int) -> None:
@@ -186,5 +187,5 @@ class MemoryGuard:
         if now_ms - self._logged_ms.get(event, -_LOG_MS) >= _LOG_MS:
             self._logged_ms[event] = now_ms
             held_bytes, bytes_max = self.budget.held_bytes, self.budget.bytes_max
-            line = {"reason": "memory", "held_bytes": held_bytes, "memory_bytes_max": bytes_max, **values}
+            line = {"reason": Resource.MEMORY.value, "held_bytes": held_bytes, "memory_bytes_max": bytes_max, **values}
             getattr(structlog.get_logger(), level)(event, **line)

@@ -28,6 +28,7 @@ import structlog
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import Effect
 from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST
+from ambermq.log.storage.malloc_trim import release_free_memory
 from ambermq.protocol.amqp10.framing.frame_reader import ReadBuffer
 from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.amqp10.performatives.classes import Error
@@ -44,6 +45,9 @@ from ambermq.protocol.management.access.rules import RulePort
 from ambermq.protocol.management.access.users import UserPort
 from ambermq.protocol.management.administration.configuration import ConfigPort
 from ambermq.protocol.management.vhosts import AnswerPort
+from ambermq.protocol.resources.process_usage import ProcessUsage, process_usage
+from ambermq.protocol.resources.resource import Resource
+from ambermq.protocol.resources.resource_watch import ResourceWatch
 from ambermq.protocol.server.admission import Admission
 from ambermq.protocol.server.clock import Clock
 from ambermq.protocol.server.connection_transport import SWEEP_MS, ConnectionTransport
@@ -91,6 +95,8 @@ class Server:
         rules: RulePort | None = None,
         address_space_left: Callable[[], int] = lambda: _UNBOUNDED,
         descriptors_max: int = _DESCRIPTORS_MAX,
+        process_memory_max: int = _UNBOUNDED,
+        usage: Callable[[], ProcessUsage] = process_usage,
         accounts: UserPort | None = None,
         audit: AuditTrail = NO_AUDIT,
         configuration: ConfigPort | None = None,
@@ -101,7 +107,8 @@ class Server:
     ) -> None:
         """Serve the virtual hosts of `services`, which include the default one; `vhosts` creates and deletes others.
 
-        `descriptors_max` is the process's limit of open files. `accounts` carries out commands about users, and `audit`
+        `descriptors_max` is the process's limit of open files, `process_memory_max` the memory that it may use, and
+        `usage` returns what it uses of both. `accounts` carries out commands about users, and `audit`
         notes who did what. `clock` is the machine's if it is None. `tls` are the certificates of listeners with TLS.
         `trace` adds the spans of messages to a gateway; None without telemetry.
         """
@@ -129,6 +136,12 @@ class Server:
             stall_ms=server_limits.memory_stall_ms,
         )
         """The guard of the memory that all connections hold."""
+        self.watch = ResourceWatch(
+            self, server_limits, memory_max=process_memory_max, descriptors_max=descriptors_max, usage=usage
+        )
+        """The watch of the process's memory and descriptors."""
+        self._low: frozenset[Resource] = frozenset()
+        self._memory_release: asyncio.Future[None] | None = None
         self.descriptors_max = descriptors_max
         """The process's limit of open files."""
         self.clock = clock or Clock()
@@ -171,6 +184,7 @@ class Server:
         self._acceptor.start(listeners)
         for each in self.hosts.values():
             each.start()
+        self.watch.poll(self.now_ms())
         self._sweep_later()
 
     async def stop(self) -> None:
@@ -205,6 +219,7 @@ class Server:
         self.admission.reconfigure(server_limits)
         self.users.reconfigure(server_limits.user_connections_max)
         self._limit_connections()
+        self.watch.reconfigure(server_limits)
         now_us = self.now_us()
         for host in self.hosts.values():
             host.reconfigure(server_limits, engine, now_us)
@@ -238,11 +253,18 @@ class Server:
         """Return the connections of all virtual hosts."""
         return self.sockets.values()
 
-    def set_memory_low(self, *, is_low: bool) -> None:
-        """Close the sessions of all virtual hosts to new deliveries, or open them again."""
+    def set_low(self, resource: Resource, *, is_low: bool) -> None:
+        """Hold the producers of all virtual hosts back because of a resource, or end that."""
+        self._low = self._low | {resource} if is_low else self._low - {resource}
+        self.admission.lacks_descriptors = Resource.DESCRIPTORS in self._low
         for host in self.hosts.values():
-            host.gateway.set_memory_low(is_low=is_low)
+            host.gateway.set_low(resource, is_low=is_low)
             host.tick_soon()
+
+    def release_memory(self) -> None:
+        """Return free memory to the system, in a thread; nothing if one does it already."""
+        if self._memory_release is None or self._memory_release.done():
+            self._memory_release = self._loop.run_in_executor(None, release_free_memory)
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         """Schedule a call for the next iteration of the event loop."""
@@ -293,12 +315,13 @@ class Server:
 
     def _host(self, name: str, services: VhostServices) -> VhostRunner:
         host = VhostRunner(self, name, services, container_id=self.container_id, access=self.access)
-        host.gateway.set_memory_low(is_low=self.memory.is_low)
+        for resource in self._low:
+            host.gateway.set_low(resource, is_low=True)
         host.gateway.accounts = self._accounts
         host.gateway.audit = self._audit
         host.gateway.configuration = self.configuration
         host.gateway.rules = self.rules
-        admission, tls = self.admission, self._tls
+        admission, tls, watch = self.admission, self._tls, self.watch
         host.gateway.figures |= {
             "certificate_expiry_seconds": lambda: tls.expiry_s if tls is not None else None,
             "connections": lambda: admission.count,
@@ -306,6 +329,10 @@ class Server:
             "connections_max": lambda: admission.connections_max,
             "connections_refused": lambda: admission.refused,
             "connections_unauthenticated": lambda: admission.strangers,
+            "descriptors_are_low": lambda: watch.descriptors.is_low,
+            "descriptors_free": lambda: watch.descriptors_free,
+            "descriptors_free_low": lambda: watch.descriptors.marks.begin,
+            "descriptors_free_resume": lambda: watch.descriptors.marks.end,
             "descriptors_max": lambda: self.descriptors_max,
             "interpreter_blocks": sys.getallocatedblocks,
             "started_us": lambda: self._started_us or None,
@@ -313,6 +340,10 @@ class Server:
             "memory_bytes_max": lambda: self.memory.budget.bytes_max,
             "memory_closed": lambda: self.memory.closed_count,
             "memory_is_low": lambda: self.memory.is_low,
+            "process_memory_bytes": lambda: watch.usage.memory_bytes,
+            "process_memory_high_bytes": lambda: watch.memory.marks.begin,
+            "process_memory_is_low": lambda: watch.memory.is_low,
+            "process_memory_low_bytes": lambda: watch.memory.marks.end,
             "telemetry_spans_dropped": lambda: 0,
         }
         if self._trace is not None:
@@ -416,6 +447,7 @@ class Server:
         self._deadlines.begin(now_ms)
         self.memory.survey_soon()
         self.memory.set_tight(is_tight=self.address_space_left() < _SPACE_BYTES_MIN)
+        self.watch.poll(now_ms)
         self.peer_log.sweep()
         self.read_buffer.trim()
         for host in self.hosts.values():

@@ -219,6 +219,9 @@ class VhostLifecycle:
         count, limit = len(self._server.hosts), self._server.server_limits.vhosts_max
         if count >= limit:
             raise Refused(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, f"at most {limit} virtual hosts (vhosts_max)")
+        if self._server.watch.descriptors.is_low:
+            why = "few file descriptors are free (descriptors_free_low)"
+            raise Refused(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, why)
         descriptors_max, connections = self._server.descriptors_max, len(self._server.sockets)
         if connections > connections_for(count + 1, descriptors_max):
             why = f"{connections} connections leave too few of {descriptors_max} open files for its log (ulimit -n)"

@@ -25,15 +25,17 @@ from ambermq.engine.loop.schedule import FOREVER_US, FULL, LATER, NOW, SOON, SYN
 from ambermq.engine.model.queue import Queue
 from ambermq.log.index.background_builder import IndexFault
 from ambermq.protocol.auth.access import EVERYTHING, Access
-from ambermq.protocol.gateway.gateway import MEMORY, Gateway
+from ambermq.protocol.gateway.gateway import Gateway
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
 from ambermq.protocol.gateway.links.producer_link import QUEUE_FULL
 from ambermq.protocol.gateway.links.traffic import Traffic
 from ambermq.protocol.http.histogram import SYNC_BOUNDS_US, Histogram
 from ambermq.protocol.http.readiness import CHECKED, Readiness, readiness
+from ambermq.protocol.resources.disk_watch import DiskWatch
+from ambermq.protocol.resources.resource import names_of
 from ambermq.protocol.server.vhost_server import VhostServer, VhostSocket
 from ambermq.protocol.server.vhost_services import VhostServices
-from ambermq.protocol.server_limits import ServerLimits, room_low_bytes
+from ambermq.protocol.server_limits import ServerLimits
 
 __all__ = ["VhostRunner"]
 
@@ -61,7 +63,7 @@ class VhostRunner:
         "_timed_ns",
         "_timer",
         "_timer_us",
-        "_was_congested",
+        "disk",
         "engine",
         "gateway",
         "name",
@@ -111,8 +113,6 @@ class VhostRunner:
         self._is_service_due = False
         self._is_completion_scheduled = False
         """Whether the event loop has a call for the next part of the effects that may leave."""
-        self._was_congested = False
-        """Whether too much was unsynced at the last sweep."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_us = FOREVER_US
         self._paused: list[VhostSocket] = []
@@ -127,13 +127,14 @@ class VhostRunner:
         self.offset_times.note(self.engine.log.log_end, self.event_us())
         self.gateway.age_us = self.age_us
         self.gateway.now_s = lambda: self.event_us() // 1_000_000
-        self.engine.log.low_bytes = room_low_bytes(server.server_limits, self.engine.log.disk_bytes)
+        self.disk = DiskWatch(services.engine.log, self.gateway, server.server_limits, vhost=name)
+        """The watch of the disk."""
         self._add_figures()
 
     def reconfigure(self, limits: ServerLimits, config: EngineConfig, now_us: int) -> None:
         """Use other limits: of links from their attach on, of the engine from the next tick on."""
         self.gateway.limits = limits
-        self.engine.log.low_bytes = room_low_bytes(limits, self.engine.log.disk_bytes)
+        self.disk.reconfigure(limits)
         self.engine.reconfigure(config, now_us)
 
     def _add_figures(self) -> None:
@@ -148,9 +149,12 @@ class VhostRunner:
             "damaged_segments": lambda: [one.reason for one in log.index_faults if one.is_damage],
             "disk_bytes": lambda: log.disk_bytes,
             "disk_is_full": lambda: log.is_full,
+            "resources_low": lambda: names_of(gateway.low),
             "room_bytes": log.room_bytes,
+            "room_is_low": lambda: self.disk.is_low,
             "room_keeper": lambda: engine.room_keeper or None,
             "room_low_bytes": lambda: log.low_bytes,
+            "room_resume_bytes": lambda: self.disk.resume_bytes,
             "segments_without_index": lambda: len(log.index_faults),
             "unsynced_bytes": lambda: log.unsynced_bytes,
         }
@@ -329,20 +333,8 @@ class VhostRunner:
 
     def _check_room(self) -> None:
         """Hold producers back while the disk has little room or is slow; tell them, and log it once a sweep."""
-        log, gateway = self.engine.log, self.gateway
-        room_bytes = log.room_bytes()
-        is_low = room_bytes < log.low_bytes
-        gateway.set_room_low(is_low=is_low)
-        was_congested, self._was_congested = self._was_congested, log.is_congested
-        is_slow = was_congested and log.is_congested
-        reason = "disk" if is_low else MEMORY if gateway.is_memory_low else "unsynced" if is_slow else ""
-        if reason != gateway.blocked:
-            values = {"vhost": self.name, "room_bytes": room_bytes, "unsynced_bytes": log.unsynced_bytes}
-            if reason:
-                structlog.get_logger().warning("producers held back", reason=reason, **values)
-            else:
-                structlog.get_logger().info("producers continue", reason=gateway.blocked, **values)
-            gateway.set_blocked(reason)
+        gateway = self.gateway
+        self.disk.poll(self._server.clock_ns() // 1_000_000)
         if gateway.queue_full_blocks or gateway.queue_full_ends:
             counts = {"links": gateway.queue_full_blocks, "links_over": gateway.queue_full_ends}
             structlog.get_logger().info("queues full", vhost=self.name, reason=QUEUE_FULL, **counts)
@@ -444,7 +436,7 @@ class VhostRunner:
             if socket is not None:
                 socket.flush()
         if work is self._completed:
-            if self.engine.log.is_low and not gateway.is_room_low:
+            if self.engine.log.is_low and not self.disk.is_low:
                 self._check_room()
             if self._paused:
                 self._resume_reading()

@@ -10,7 +10,7 @@ import resource
 from pathlib import Path
 from typing import Final
 
-__all__ = ["address_space_left", "default_memory_bytes"]
+__all__ = ["address_space_left", "default_memory_bytes", "process_memory_max"]
 
 _SHARE: Final = 4
 _UNBOUNDED: Final = 1 << 62
@@ -21,8 +21,12 @@ _BYTES_MIN: Final = 8 << 20
 
 def default_memory_bytes() -> int:
     """Return the budget for what peers make the broker hold, by the limits of this process."""
-    least = min(_physical_bytes(), _cgroup_bytes(), _address_space_bytes())
-    return max(min(least // _SHARE, address_space_left() // 2), _BYTES_MIN)
+    return max(min(process_memory_max() // _SHARE, address_space_left() // 2), _BYTES_MIN)
+
+
+def process_memory_max() -> int:
+    """Return the memory that this process may use: the least of its limits."""
+    return min(_physical_bytes(), _cgroup_bytes(), _address_space_bytes())
 
 
 def address_space_left() -> int:

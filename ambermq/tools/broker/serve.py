@@ -57,7 +57,7 @@ from ambermq.tools.broker.listening import (
     listen_errors,
     load_certificates,
 )
-from ambermq.tools.broker.memory_limit import address_space_left, default_memory_bytes
+from ambermq.tools.broker.memory_limit import address_space_left, default_memory_bytes, process_memory_max
 from ambermq.tools.broker.one_time_tokens import OneTimeTokens
 from ambermq.tools.broker.process_tuning import (
     check_open_files,
@@ -232,6 +232,7 @@ class Broker:
             rules=rules,
             address_space_left=address_space_left,
             descriptors_max=descriptors_max,
+            process_memory_max=process_memory_max(),
             listener_config=self.settings.listeners,
             tls=tls,
             trace=telemetry.trace if telemetry is not None else None,

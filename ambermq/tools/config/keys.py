@@ -23,6 +23,8 @@ __all__ = ["CLASSES", "Key", "all_keys", "keys_of", "variable_of"]
 CLASSES: Final[dict[str, Any]] = {one.name: one.type for one in fields(Settings) if is_dataclass(one.type)}
 """The table of each key to its class."""
 _UNITS: Final = {
+    "descriptors_free_low": "descriptors",
+    "descriptors_free_resume": "descriptors",
     "address_accepts_max": "connections",
     "http_address_accepts_max": "connections",
     "address_strangers_max": "connections",

@@ -36,7 +36,9 @@ _LIVE_KEYS: Final = {
                 "credit_grown_max",
             ),
             *("run_bytes_max", "output_high_bytes", "output_max_bytes", "write_timeout_ms", "grant_bytes"),
-            *("room_low_bytes", "goodbye_ms", "shutdown_ms", "query_results_max", "sources_max"),
+            *("room_low_bytes", "room_resume_bytes", "descriptors_free_low", "descriptors_free_resume"),
+            *("process_memory_high_bytes", "process_memory_low_bytes"),
+            *("goodbye_ms", "shutdown_ms", "query_results_max", "sources_max"),
             *("source_messages", "source_bytes", "browse_ms_max", "past_bytes_max"),
         }
     ),

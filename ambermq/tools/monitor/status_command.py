@@ -60,6 +60,8 @@ def status_lines(figures: Mapping[str, Any], rates: Mapping[str, float]) -> list
         _line("links", _links(figures)),
         _line("disk", _disk(figures)),
         _line("memory", f"{_size(figures, 'memory_bytes')} of {_size(figures, 'memory_bytes_max')} held for peers"),
+        _line("process", _process(figures)),
+        _line("resources", _resources(figures)),
         _line("sync", _sync(figures)),
         _line("snapshot", _snapshot(figures)),
         _line("compaction", _compaction(figures)),
@@ -101,6 +103,17 @@ def _links(figures: Mapping[str, Any]) -> str:
 def _disk(figures: Mapping[str, Any]) -> str:
     text = f"{_size(figures, 'room_bytes')} of {_size(figures, 'disk_bytes')} free"
     return f"{text}, history {_size(figures, 'history_bytes')}"
+
+
+def _process(figures: Mapping[str, Any]) -> str:
+    memory = f"{_size(figures, 'process_memory_bytes')} of memory"
+    free, limit = figures.get("descriptors_free"), figures.get("descriptors_max") or 0
+    return memory if free is None else f"{memory}, {limit - free:,} of {limit:,} descriptors open"
+
+
+def _resources(figures: Mapping[str, Any]) -> str:
+    low = figures.get("resources_low")
+    return f"low: {', '.join(map(str, low))}; producers are held back" if low else "none is low"
 
 
 def _sync(figures: Mapping[str, Any]) -> str:

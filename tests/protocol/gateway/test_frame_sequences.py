@@ -44,6 +44,7 @@ from ambermq.protocol.amqp10.performatives.classes import (
 from ambermq.protocol.amqp10.types.values import Described, Symbol
 from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
 from ambermq.protocol.gateway.gateway import Gateway
+from ambermq.protocol.resources.resource import Resource
 from ambermq.protocol.server_limits import ServerLimits
 from tests.engine.rig import Rig
 from tests.protocol.authenticators import AnyPeer
@@ -231,8 +232,8 @@ class _Script:
             (2, "lost", gateway.lost),
             (2, "pause", gateway.pause),
             (2, "resume", gateway.resume),
-            (1, "low", lambda: broker.gateway.set_room_low(is_low=True)),
-            (1, "room", lambda: broker.gateway.set_room_low(is_low=False)),
+            (1, "low", lambda: broker.gateway.set_low(Resource.DISK, is_low=True)),
+            (1, "room", lambda: broker.gateway.set_low(Resource.DISK, is_low=False)),
             (2, "delete", lambda: broker.delete(self._pick(("q", "r")))),
         )
         ((_, name, step),) = self._random.choices(steps, [weight for weight, _, _ in steps])

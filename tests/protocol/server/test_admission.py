@@ -157,3 +157,15 @@ def test_nothing_is_kept_of_connections_that_have_left() -> None:
 def test_the_address_of_a_peer(name: object, address: str) -> None:
     """Peers of this machine have none; a network of IPv6 is one."""
     assert address_of(name) == address
+
+
+def test_few_descriptors_refuse_other_machines() -> None:
+    """The log needs the rest; peers of this machine get in, so that an administrator sees the reason."""
+    admission = admission_of()
+    admission.lacks_descriptors = True
+    refused = _Peer(admission)
+    assert admission.admit(refused, 0) == "few file descriptors are free (descriptors_free_low)"
+    admitted(admission, LOCAL)
+    admission.lacks_descriptors = False
+    admitted(admission)
+    assert (admission.count, admission.refused) == (2, 1)

@@ -164,6 +164,18 @@ def test_a_fenced_broker_is_not_ready(run: Run, tmp_path: Path) -> None:
         ({"disk_is_full": True}, "room: the disk is full"),
         ({"is_fenced": True, "disk_is_full": True}, "fenced: the lock file"),
         ({"room_bytes": 1, "room_low_bytes": 9}, "room: 1 bytes of room on the disk, expected 9"),
+        (
+            {"room_bytes": 9, "room_low_bytes": 9, "room_is_low": True, "room_resume_bytes": 11},
+            "room: 9 bytes of room on the disk, expected 11 (room_resume_bytes)",
+        ),
+        (
+            {"process_memory_is_low": True, "process_memory_bytes": 7, "process_memory_high_bytes": 5},
+            "memory: the process uses 7 bytes, low from 5 (process_memory_high_bytes)",
+        ),
+        (
+            {"descriptors_are_low": True, "descriptors_free": 3, "descriptors_free_low": 12},
+            "descriptors: 3 file descriptors are free, low below 12 (descriptors_free_low)",
+        ),
         ({"sync_wait_us": 9_000_000, "sync_stalled_ms": 5000}, "stalled: a sync of the log has lasted 9000 ms"),
     ],
 )

@@ -31,8 +31,8 @@ Producer_contra = TypeVar("Producer_contra", contravariant=True)
 class LinkGateway(Protocol):
     """What a link needs of the gateway of its virtual host."""
 
-    is_room_low: bool
-    """Little disk is left: no credit is granted."""
+    is_credit_stopped: bool
+    """Little of a resource is left: no credit is granted."""
     blocked: str
     """Why producers are held back; empty while they are not."""
     queue_full_blocks: int

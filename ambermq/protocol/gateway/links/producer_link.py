@@ -310,7 +310,7 @@ class ProducerLink:
             self._credit_max = self.limits.credit_max
             self._credit_low = self._credit_max - self._credit_max // 2
         credit = self._credit_max - self.unfinished
-        if credit - self.link.credit >= self._credit_max // 2 and not self.peer.gateway.is_room_low:
+        if credit - self.link.credit >= self._credit_max // 2 and not self.peer.gateway.is_credit_stopped:
             self.link.grant(credit)
 
 

@@ -64,7 +64,7 @@ runs = st.lists(alike | st.lists(messages, min_size=1, max_size=4), max_size=6)
 def producing(submitted: list[Publish]) -> ProducerLink:
     """Make a producing link whose engine only notes what it is told."""
     engine = SimpleNamespace(publish=submitted.append)
-    peer: Any = SimpleNamespace(gateway=SimpleNamespace(engine=engine, is_room_low=False, traffic=Traffic()))
+    peer: Any = SimpleNamespace(gateway=SimpleNamespace(engine=engine, is_credit_stopped=False, traffic=Traffic()))
     nothing: Any = None
     return ProducerLink(peer, nothing, ServerLimits(run_bytes_max=RUN_BYTES_MAX), nothing)
 
@@ -192,7 +192,7 @@ def test_credit_after_malformed_messages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("unfinished", "credit", "is_room_low", "granted"),
+    ("unfinished", "credit", "is_credit_stopped", "granted"),
     [
         (0, 50, False, [100]),
         (0, 51, False, []),
@@ -205,10 +205,10 @@ def test_credit_after_malformed_messages() -> None:
     ],
 )
 def test_credit_is_granted_when_half_of_it_is_used(
-    unfinished: int, credit: int, is_room_low: bool, granted: list[int]
+    unfinished: int, credit: int, is_credit_stopped: bool, granted: list[int]
 ) -> None:
     """Messages without an outcome use it too. A full disk grants none."""
-    peer: Any = SimpleNamespace(gateway=SimpleNamespace(is_room_low=is_room_low, traffic=Traffic()))
+    peer: Any = SimpleNamespace(gateway=SimpleNamespace(is_credit_stopped=is_credit_stopped, traffic=Traffic()))
     link = ProducerLink(peer, settling().link, ServerLimits(credit_max=100), Any)
     grants: list[int] = []
     link.link.grant, link.link.credit = grants.append, credit  # type: ignore[method-assign]

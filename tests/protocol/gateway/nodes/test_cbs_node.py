@@ -20,6 +20,7 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Target,
 )
 from ambermq.protocol.amqp10.spec import ReceiverSettleMode, SenderSettleMode
+from ambermq.protocol.resources.resource import Resource
 from tests.protocol.amqp_messages import messages
 from tests.protocol.gateway.nodes.test_management_node import Managing, answers
 from tests.protocol.peers import Wire
@@ -161,7 +162,7 @@ def test_a_token_that_is_too_long_ends_its_link() -> None:
 def test_tokens_are_heard_while_little_disk_is_left() -> None:
     """A session with a link for tokens stays open to transfers: a receiver must put a token first."""
     claiming = Claiming()
-    claiming.gateway.set_room_low(is_low=True)
+    claiming.gateway.set_low(Resource.DISK, is_low=True)
     assert len(answers(claiming.put(token()))) == 1
 
 

@@ -31,6 +31,7 @@ from ambermq.protocol.amqp10.performatives.classes import (
 from ambermq.protocol.amqp10.types.values import Described, Map, Symbol, ULong
 from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
 from ambermq.protocol.gateway.nodes.management_node import _cut
+from ambermq.protocol.resources.resource import Resource
 from tests.engine.rig import Rig
 from tests.protocol.amqp_messages import messages
 from tests.protocol.amqp_values import texts, values
@@ -154,7 +155,7 @@ def test_requests_are_heard_while_little_disk_is_left() -> None:
     managing = Managing()
     managing.give(Wire.frame(Wire.begin(), channel=1))
     managed, other = managing.peer.connection.sessions()
-    managing.gateway.set_room_low(is_low=True)
+    managing.gateway.set_low(Resource.DISK, is_low=True)
     assert (managed.windows.is_paused, other.windows.is_paused) == (False, True)
     assert managing.status(operation="CREATE", name="q") == 201
     attach = Attach(
@@ -167,7 +168,7 @@ def test_requests_are_heard_while_little_disk_is_left() -> None:
     )
     managing.give(Wire.frame(attach, channel=1))
     assert not other.windows.is_paused
-    managing.gateway.set_room_low(is_low=False)
+    managing.gateway.set_low(Resource.DISK, is_low=False)
     assert not managed.windows.is_paused
 
 
