@@ -78,7 +78,7 @@ _COMMANDS: Final = {
     ),
     "schedule": (
         "ambermq.tools.dead_letters.schedule:schedule",
-        "List and cancel messages that are scheduled for later.",
+        "List and cancel scheduled messages.",
     ),
     "send": (
         "ambermq.tools.messages.send_command:send",

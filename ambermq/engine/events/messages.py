@@ -265,8 +265,6 @@ TYPES: Final = (
         read=lambda offset, time_us, row, meta: Committed(offset, time_us, row[5], *unpack_words(meta)),
         facts=field_facts("first", "posted", "settled"),
         facts_text="`first` `posted` `settled`",
-        line=(
-            "a transaction was committed, from offset {first} on: {posted:messages}, {settled:,} settled deliveries",
-        ),
+        line=("a transaction was committed from offset {first} on: {posted:messages}, {settled:,} settled deliveries",),
     ),
 )

@@ -92,7 +92,7 @@ def test_it_sends_to_the_management_node_alone(bound: Managing, target: Target) 
     """No queue, no muxer, no anonymous terminus, and no node that is made for it."""
     assert refused(bound, target=target) in {"amqp:unauthorized-access", "amqp:invalid-field"}
     assert len(bound.rig.loop.state.producers) == 1
-    assert refused(bound, target=Coordinator()) == "amqp:not-implemented"
+    assert refused(bound, target=Coordinator()) == "amqp:unauthorized-access"
 
 
 def test_it_attaches_to_the_management_node(bound: Managing) -> None:
