@@ -177,13 +177,13 @@ class ConnectionGateway:
     def set_low(self, *, is_low: bool) -> None:
         """Close the sessions to transfers while little of a resource is left, or open them again.
 
-        A session with a link for requests stays open, for the requests that free space. Its other transfers are
-        refused if there is no space on the disk.
+        A session with a link for requests, or to the coordinator, stays open, for the requests and commits that free
+        space. Its other transfers are refused if there is no space on the disk.
         """
         for session in self.connection.sessions():
             if not is_low:
                 session.resume()
-            elif not self._nodes.has_request_link(session):
+            elif not self._nodes.has_request_link(session) and not self._transactions.has_link(session):
                 session.pause()
         if not self.gateway.is_credit_stopped:
             self._links.top_up_producers()

@@ -87,15 +87,18 @@ def _next_header(header: bytes, delivery_count: int, ttl_ms: int | None, was_acq
 
 
 def _rebuilt(header: Header | None, delivery_count: int, ttl_ms: int | None, was_acquired: bool) -> bytes:
-    """Return the header section of the next delivery; empty without a header before and without failed deliveries."""
+    """Return the header section of the next delivery; empty without a header before and without failed deliveries.
+
+    The header of a message that was acquired before tells a delivery-count of 0, too: some clients know no default.
+    """
     if header is None and not delivery_count:
         return b""
     kept = header or Header()
     # A link has acquired the message before: a first-acquirer of true would be false (messaging, 3.2.1).
     is_first = False if kept.first_acquirer and was_acquired else kept.first_acquirer
     ttl = kept.ttl if ttl_ms == KEPT_TTL else ttl_ms
-    count = None if kept.delivery_count is None and not delivery_count else delivery_count
-    return replace(kept, first_acquirer=is_first, delivery_count=count, ttl=ttl).encode()
+    is_told = bool(delivery_count) or was_acquired or kept.delivery_count is not None
+    return replace(kept, first_acquirer=is_first, delivery_count=delivery_count if is_told else None, ttl=ttl).encode()
 
 
 def _message_annotations(annotations: Mapping[Any, Any]) -> bytes:

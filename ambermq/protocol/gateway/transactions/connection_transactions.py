@@ -13,7 +13,7 @@ from ambermq.engine.commands import COMMITTED, BeginTransaction, Discharge, Sett
 from ambermq.engine.effects import Answered, RefusedCommand
 from ambermq.engine.entries.entry_word import pack_words
 from ambermq.engine.entries.outcome import MODIFIED_FAILED, Outcome
-from ambermq.protocol.amqp10.endpoints import LinkEndpoint
+from ambermq.protocol.amqp10.endpoints import LinkEndpoint, SessionEndpoint
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.events import Disposed, TransferRun
 from ambermq.protocol.amqp10.link.receiver import Receiver
@@ -50,6 +50,8 @@ CAPABILITIES: Final = (
 _CREDIT: Final = 100
 _REQUEST_BYTES_MAX: Final = 1024
 _ids = count(1)
+_Unsettled = dict[tuple[ConsumerLink, int], TransactionalState]
+"""The outcomes that receivers have said and not settled, by link and delivery-id."""
 
 
 @final
@@ -63,14 +65,14 @@ class DischargeRequest:
         peer: NodePeer,
         link: Receiver | None,
         delivery_id: int,
-        unsettled: list[tuple[ConsumerLink, Disposed]],
+        unsettled: _Unsettled,
     ) -> None:
         self.peer = peer
         self.link = link
         """The link that it came on; None for a rollback of the broker."""
         self.delivery_id = delivery_id
         self.unsettled = unsettled
-        """The outcomes that a commit settles, because their receivers have not."""
+        """The deliveries that a commit settles, because their receivers have not."""
 
 
 @final
@@ -82,7 +84,7 @@ class _Open:
     def __init__(self, link: Receiver, transaction: Transaction) -> None:
         self.link = link
         self.transaction = transaction
-        self.unsettled: list[tuple[ConsumerLink, Disposed]] = []
+        self.unsettled: _Unsettled = {}
 
 
 @final
@@ -103,6 +105,12 @@ class ConnectionTransactions:
         link.accept(source, target, receiver_settle_mode=ReceiverSettleMode.FIRST, max_message_size=_REQUEST_BYTES_MAX)
         self._links[link] = None
         link.grant(_CREDIT)
+        # Discharges of receivers make room, so they are taken while little is left.
+        link.session.resume()
+
+    def has_link(self, session: SessionEndpoint) -> bool:
+        """Return whether a session has a link to the coordinator."""
+        return any(link.session is session for link in self._links)
 
     @property
     def count(self) -> int:
@@ -170,10 +178,9 @@ class ConnectionTransactions:
         traffic = request.peer.gateway.traffic
         if isinstance(effect, Answered) and effect.value == COMMITTED:
             traffic.transactions_committed += 1
-            for consumer_link, event in request.unsettled:
-                if consumer_link.is_open and isinstance(event.state, TransactionalState):
-                    count_ = len(event.tokens)
-                    consumer_link.link.settle_sent(event.first_id, count_, event.state.outcome)
+            for (consumer_link, delivery_id), state in request.unsettled.items():
+                if consumer_link.is_open:
+                    consumer_link.link.settle_sent(delivery_id, 1, state.outcome)
         else:
             traffic.transactions_rolled_back += 1
         link = request.link
@@ -202,16 +209,24 @@ class ConnectionTransactions:
         if known is None:
             return False
         transaction, consumer = known.transaction, consumer_link.consumer
-        if transaction.end:
-            # It took too long: what its receiver settles returns now.
+        engine = self._peer.gateway.engine
+        count_max = engine.config.transaction_messages_max
+        new = sum([(consumer, word) not in transaction.retirements for word in event.tokens])
+        is_too_large = len(transaction.retirements) + new > count_max
+        if is_too_large:
+            transaction.doom(f"it settles more than {count_max} deliveries (transaction_messages_max)")
+        if transaction.end or is_too_large:
+            # It will not be committed: what its receiver settles returns now.
             if event.settled:
-                words = pack_words(event.tokens)
-                self._peer.gateway.engine.settle(Settle(consumer, words, MODIFIED_FAILED))
+                engine.settle(Settle(consumer, pack_words(event.tokens), MODIFIED_FAILED))
             return True
-        for word in event.tokens:
+        for index, word in enumerate(event.tokens):
             transaction.retire(consumer, word, outcome, is_settled=event.settled)
-        if not event.settled:
-            known.unsettled.append((consumer_link, event))
+            delivery = consumer_link, (event.first_id + index) & MASK
+            if event.settled:
+                known.unsettled.pop(delivery, None)
+            else:
+                known.unsettled[delivery] = state
         return True
 
     def detached(self, link: LinkEndpoint) -> None:
@@ -229,7 +244,7 @@ class ConnectionTransactions:
 
     def _roll_back(self, known: _Open) -> None:
         del self._open[known.transaction.id]
-        request = DischargeRequest(self._peer, None, 0, [])
+        request = DischargeRequest(self._peer, None, 0, {})
         self._peer.gateway.lost_links.submit(Discharge(request, known.transaction, fails=True))
 
     def release(self) -> None:

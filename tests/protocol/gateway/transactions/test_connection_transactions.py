@@ -27,6 +27,7 @@ from ambermq.protocol.amqp10.performatives.classes import (
 )
 from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.gateway.transactions.connection_transactions import CAPABILITIES
+from ambermq.protocol.resources.resource import Resource
 from ambermq.protocol.server_limits import ServerLimits
 from tests.engine.rig import Rig
 from tests.protocol.peers import FIRST_ID, Wire
@@ -60,7 +61,8 @@ class Transacting(Watching):
     def control(self, value: Composite) -> Any:
         """Send a declare or discharge; returns the state that answers it, or the error of the detach."""
         said = self.send(0, Message(body=(AmqpValue(value),)).encode())
-        (answer,) = [each for each in said if isinstance(each, Disposition | Detach)]
+        answers = [each for each in said if isinstance(each, Disposition | Detach)]
+        (answer,) = [each for each in answers if isinstance(each, Detach) or each.role]
         return answer.state if isinstance(answer, Disposition) else answer.error
 
     def declare(self) -> bytes:
@@ -328,3 +330,44 @@ def test_the_messages_of_open_transactions_are_surveyed() -> None:
     transaction = peer.declare()
     peer.post(transaction, b"a")
     assert peer.peer.surveyed_bytes() - before == len(BODY) + 1
+
+
+def test_a_repeated_outcome_costs_nothing() -> None:
+    """A hostile receiver says it again and again: the last one counts, and is settled once."""
+    peer = Transacting()
+    peer.send(1, BODY + b"a")
+    (delivery,) = peer.get(1)
+    transaction = peer.declare()
+    for _ in range(50):
+        peer.retire(transaction, delivery, settled=False)
+    peer.retire(transaction, delivery, settled=False, outcome=Modified(delivery_failed=True))
+    (known,) = peer.peer._transactions._open.values()
+    assert (len(known.unsettled), len(known.transaction.retirements)) == (1, 1)
+    assert peer.control(Discharge(txn_id=transaction)) == Accepted()
+    assert list(peer.get(1).values()) == [(b"a", 1)]
+
+
+def test_a_transaction_settles_a_limited_number_of_deliveries() -> None:
+    """Those beyond it return to the queue, and the commit cannot be."""
+    peer = Transacting(Rig(config=EngineConfig(transaction_messages_max=2)))
+    for text in (b"a", b"b", b"c"):
+        peer.send(1, BODY + text)
+    transaction = peer.declare()
+    for delivery in peer.get(3):
+        peer.retire(transaction, delivery, settled=True)
+    peer.settle()
+    assert (peer.rig.queue().acquired_count, peer.rig.queue().available) == (2, 1)
+    assert condition(peer.control(Discharge(txn_id=transaction))) == "amqp:transaction:rollback"
+    assert peer.rig.queue().available == 3
+
+
+def test_commits_are_taken_while_room_is_low() -> None:
+    """What a receiver has taken in a transaction leaves the queue, and so makes room."""
+    peer = Transacting()
+    peer.send(1, BODY + b"a")
+    (delivery,) = peer.get(1)
+    peer.gateway.set_low(Resource.DISK, is_low=True)
+    transaction = peer.declare()
+    peer.retire(transaction, delivery, settled=True)
+    assert peer.control(Discharge(txn_id=transaction)) == Accepted()
+    assert peer.depth == 0
