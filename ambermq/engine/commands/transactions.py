@@ -40,7 +40,7 @@ class Post(Struct):
     queues: tuple[int, ...]
     messages: Publish
     time_us: int
-    """When they came: their times to live begin then."""
+    """When they came, in elapsed time: their times to live begin then."""
     reserving: tuple[int, ...] = ()
     """The queues in which room is kept for them."""
 

@@ -47,6 +47,7 @@ from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.errors import Refused
+from ambermq.engine.events import Committed
 from ambermq.engine.fold.wide_fanout import WideFanout
 from ambermq.engine.loop.command_queue import CommandQueue
 from ambermq.engine.loop.effect_release import EffectRelease
@@ -157,7 +158,7 @@ class DecidedState(LoggedState):
                 if command.transaction is not None:
                     answers = self._hold(command.transaction, answers)
             elif type(command) is Discharge:
-                is_whole = True
+                is_whole = bool(events) and type(events[-1]) is Committed
                 self.transactions.end(command.transaction)
             changes, wide = self._log_and_apply(events, ends_each=is_publish, is_whole=is_whole)
             changes_left -= changes
@@ -196,12 +197,22 @@ class DecidedState(LoggedState):
             left.append(answer)
         return left
 
-    def _end_late(self, now_us: int, event_us: int) -> None:
-        """Roll back the transactions that are too old."""
+    def _end_late(self, now_us: int, event_us: int) -> list[Effect]:
+        """Roll back the transactions that are too old, and give up what is returned too often; return the effects."""
+        effects: list[Effect] = []
         while (transaction := self.transactions.take_late(now_us)) is not None:
-            moment = DecisionContext(event_us, self.log.draft.next_offset, 0, self.config, self.router)
-            self._log_and_apply(rolled_back(self.state, transaction, moment), is_whole=True)
+            moment = DecisionContext(
+                event_us,
+                self.log.draft.next_offset,
+                0,
+                self.config,
+                self.router,
+                self.log.config.batch_bytes_max,
+            )
+            self._log_and_apply(rolled_back(self.state, transaction, moment))
             self.transactions.end(transaction)
+            effects += self._give_up_due(event_us)
+        return effects
 
     def _note_use(self, command: Command, now_us: int) -> None:
         """Note that a request or a browsing link uses a queue."""
@@ -251,6 +262,7 @@ class DecidedState(LoggedState):
                 self.router,
                 self.log.config.batch_bytes_max,
                 peek=self._peek,
+                reserved=self.transactions.kept,
             )
             events, answers = DECIDE[GiveUp](self.state, command, moment)
             self._log_and_apply(events)

@@ -188,7 +188,7 @@ class DurableLoop(DecidedState):
                     effects += self._try_again(now_us, event_us)
                 effects += self._give_up_expired(event_us)
                 effects += self._make_due(event_us)
-                self._end_late(event_us - self.state.stepped_us, event_us)
+                effects += self._end_late(event_us - self.state.stepped_us, event_us)
                 self._end_unused(event_us)
                 self._refill_rates(event_us)
             if self.demand.dirty and not (command_queue.rest and self._is_fanning_out):

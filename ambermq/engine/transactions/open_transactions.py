@@ -88,6 +88,9 @@ class OpenTransactions:
             self._kept.remove(post.reserving, len(post.messages.bodies), post_size(post))
         self.kept = self._kept or None
         self._size -= transaction.size
+        # A client may never discharge it.
+        transaction.posts, transaction.retirements = [], {}
+        transaction.count = transaction.size = transaction.head_bytes = 0
 
     def take_late(self, now_us: int) -> Transaction | None:
         """Return the oldest transaction if it is too old, and mark it as ended; None if it is not."""

@@ -355,11 +355,13 @@ class ConnectionGateway:
 
     def producer_ended(self, producer_link: ProducerLink, error: Error) -> None:
         """End a producer whose queue or muxer was deleted."""
+        self._transactions.doom(f"link {producer_link.link.name!r:.80} has ended: {error.description}")
         self._links.remove(producer_link.link)
         producer_link.link.detach(closed=True, error=error)
 
     def producer_failed(self, producer_link: ProducerLink, error: Error) -> None:
         """End a producer whose message is refused, and which cannot learn that by an outcome."""
+        self._transactions.doom(f"link {producer_link.link.name!r:.80} has ended: {error.description}")
         self._forget(producer_link.link)
         producer_link.link.detach(closed=True, error=error)
 
@@ -438,6 +440,7 @@ class ConnectionGateway:
         try:
             producer_link.publish(event)
         except AmqpError as error:
+            self._transactions.doom(f"link {event.link.name!r:.80} has ended: {error.description}")
             self._forget(event.link)
             event.link.detach(
                 closed=True, error=Error(condition=Symbol(error.condition), description=error.description)
@@ -487,6 +490,8 @@ class ConnectionGateway:
             self._nodes.flush(event.link)
 
     def _detached(self, event: LinkDetached) -> None:
+        if event.error is not None and event.link in self._links.producers:
+            self._transactions.doom(f"link {event.link.name!r:.80} has ended: {event.error.description}")
         self._forget(event.link, is_closed=event.closed and event.error is None, may_return=not event.closed)
         self.relieve(event.link.session)
 

@@ -214,6 +214,8 @@ class _Fates:
 def room_for(queue: Queue, words: Sequence[int], added: Added, context: DecisionContext) -> int:
     """Return how many of the first messages fit into a queue; `added` are messages not in its state."""
     settings = queue.settings
+    if context.reserved is not None and queue.id in context.reserved.counts:
+        added = added.with_reserved(queue.id, context.reserved)
     room = (settings.messages_max or context.config.queue_messages_max) - queue.waiting
     room = min(len(words), max(0, room - added.counts.get(queue.id, 0)))
     if not settings.bytes_max:

@@ -458,10 +458,14 @@ def _displacing(
     after, together = context, Added(dict(added.counts), dict(added.sizes))
     for queue_id in queues:
         together.add(queue_id, count, size_of_run(first))
+    kept = context.reserved
     for queue in yielding:
-        words = displaced(queue, count, size_of_run(first), config)
+        # What open transactions keep is not for this run.
+        needed = count + (0 if kept is None else kept.counts.get(queue.id, 0))
+        size = size_of_run(first) + (0 if kept is None else kept.sizes.get(queue.id, 0))
+        words = displaced(queue, needed, size, config)
         is_whole = len(words) < WORD_BYTES * config.dispatch_messages_max
-        if is_whole and not makes_enough(queue, words, count, size_of_run(first), config):
+        if is_whole and not makes_enough(queue, words, needed, size, config):
             return _unmoved(command, queue) if count == 1 else _first_alone(state, command, queues, context, added)
         if words and queue.settings.overflow == DEAD_LETTER:
             moves, left = fate_of(state, queue, words, MoveReason.LENGTH, after, together)
@@ -474,8 +478,8 @@ def _displacing(
         if not is_whole:
             # There may be more to remove.
             return events, [Unfinished(command)]
-    kept, effects = stored(first, queues, after, first.size + count * head_bytes(queues))
-    return [*events, *kept], [*effects, *([Unfinished(rest)] if rest.bodies else [])]
+    events_of_run, effects = stored(first, queues, after, first.size + count * head_bytes(queues))
+    return [*events, *events_of_run], [*effects, *([Unfinished(rest)] if rest.bodies else [])]
 
 
 def _first_alone(

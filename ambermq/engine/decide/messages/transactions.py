@@ -36,6 +36,12 @@ __all__ = ["TRANSACTION_DECISIONS", "posted", "rolled_back"]
 _PART: Final = 4
 """The outcomes and the messages of a commit each have at most this part of its batch. Other messages are stored in
 pieces before it."""
+_RETURNED_BYTES: Final = 16_384
+"""The most bytes of the words that one event of a rollback returns."""
+_OUTCOME_BYTES: Final = 160
+"""The most bytes of an outcome in the log, without its texts and annotations."""
+_SPARE_BYTES: Final = 8192
+"""The bytes of a batch that a commit leaves free, for its header and alignment."""
 _TAIL_BYTES: Final = 64
 """The bytes of a message that are in the batch of the commit, if the others come before it."""
 _TIMEOUT_TEXT: Final = "the transaction was open for more than {} ms (transaction_ms_max)"
@@ -48,7 +54,7 @@ def posted(state: State, command: Publish, queues: tuple[int, ...], context: Dec
     done = PublishDone(
         command.link, command.first_id, len(command.bodies), OutcomeKind.ACCEPTED, command.settled, after=0
     )
-    return [Posted(Post(queues, command, context.now_us, reserving)), done]
+    return [Posted(Post(queues, command, state.elapsed_us(context.now_us), reserving)), done]
 
 
 def _discharge(state: State, command: Discharge, context: DecisionContext) -> Decision:
@@ -67,7 +73,10 @@ def _discharge(state: State, command: Discharge, context: DecisionContext) -> De
 
 
 def rolled_back(state: State, transaction: Transaction, context: DecisionContext) -> list[Event]:
-    """Return the events of a rollback: the deliveries that their receiver has settled return to their queues."""
+    """Return the events of a rollback: the deliveries that their receiver has settled return to their queues.
+
+    They need not be in one batch.
+    """
     words: dict[int, list[int]] = {}
     for (consumer, word), retirement in transaction.retirements.items():
         if retirement.is_settled:
@@ -79,9 +88,10 @@ def rolled_back(state: State, transaction: Transaction, context: DecisionContext
         if queue is None:
             continue
         taken, _ = queue.held_by(consumer).remove(pack_words(some))
-        if taken:
-            offset = context.next_offset + len(events)
-            events.append(Settled(offset, context.now_us, queue.id, consumer, MODIFIED_FAILED, taken))
+        step = min(_RETURNED_BYTES, context.batch_bytes_max // _PART // WORD_BYTES * WORD_BYTES)
+        for start in range(0, len(taken), step):
+            part, offset = taken[start : start + step], context.next_offset + len(events)
+            events.append(Settled(offset, context.now_us, queue.id, consumer, MODIFIED_FAILED, part))
     return events
 
 
@@ -104,7 +114,7 @@ def _missing(state: State, transaction: Transaction) -> str:
 
 
 def _without_room(transaction: Transaction, context: DecisionContext) -> str:
-    if transaction.posts and context.room_bytes < 2 * transaction.size:
+    if transaction.posts and context.room_bytes < 2 * (transaction.size + transaction.head_bytes):
         return "the broker has no room left on its disk"
     return ""
 
@@ -118,7 +128,7 @@ def _too_many(transaction: Transaction, context: DecisionContext) -> str:
         outcome = retirement.outcome
         text = len(outcome.condition) + len(outcome.description)
         text += sum([len(key) + len(value) for key, value in outcome.annotations])
-        size += RECORD.size + WORD_BYTES + JSON_FACTOR * text
+        size += WORD_BYTES + text
     if size > context.batch_bytes_max // _PART:
         return f"its outcomes have {size} bytes, at most {context.batch_bytes_max // _PART}"
     return ""
@@ -136,16 +146,24 @@ def _committed(state: State, command: Discharge, context: DecisionContext) -> De
         offset += 1
         if queue.lifetime >= Lifetime.NO_MESSAGES:
             emptied.append(queue.id)
+    elapsed_us = state.elapsed_us(context.now_us)
     for post, runs in zip(transaction.posts, kept, strict=True):
+        published = []
         for run in runs:
-            event = _published(post, run, offset, context)
+            published.append(_published(post, run, offset, context))
             offset += len(run.bodies)
-            times = times_of(post.messages, event, post.time_us, offset)
-            offset += len(times)
-            events += [event, *times]
+        # The runs of a post have consecutive offsets, so their times are those of one run.
+        words, size = b"".join([one.words for one in published]), sum([one.size for one in published])
+        whole = Published(published[0].offset, context.now_us, post.queues, post.messages.producer, words, size)
+        times = times_of(post.messages, whole, context.now_us - (elapsed_us - post.time_us), offset)
+        offset += len(times)
+        events += [*published, *times]
     count = sum([len(post.messages.bodies) for post in transaction.posts])
     if count or transaction.retirements:
         events.append(Committed(offset, context.now_us, first, count, len(transaction.retirements)))
+    if (size := sum(map(_size_of, events[len(chunks) :]))) > context.batch_bytes_max - _SPARE_BYTES:
+        why = f"its records have {size} bytes, a batch has {context.batch_bytes_max} (batch_bytes_max)"
+        return rolled_back(state, transaction, context), [RefusedCommand(command.key, ROLLBACK, why)]
     effects: list[Effect] = [Answered(command.key, COMMITTED)]
     trimmed = {queue: None for post in transaction.posts for queue in post.queues if queue not in post.reserving}
     if trimmed or emptied:
@@ -205,7 +223,8 @@ def _runs_of(post: Post, limit: int, events: list[Event], context: DecisionConte
             runs[-1].sizes.append(len(body))
             continue
         end, step = len(body) - _TAIL_BYTES, context.config.chunk_bytes
-        pieces = [body[start : min(start + step, end)] for start in range(0, end, step)]
+        view = memoryview(body)
+        pieces = [view[start : min(start + step, end)] for start in range(0, end, step)]
         first = context.next_offset + len(events)
         events += [
             Chunked(offset, context.now_us, messages.producer, piece) for offset, piece in enumerate(pieces, first)
@@ -231,11 +250,26 @@ def _published(post: Post, run: _Run, offset: int, context: DecisionContext) -> 
     )
 
 
+def _size_of(event: Event) -> int:
+    """Return the most bytes of an event of a commit in its batch."""
+    if type(event) is Published:
+        names = WORD_BYTES * (len(event.queues) + len(event.chunks) + 1)
+        return len(event.bodies) * (RECORD.size + names) + sum(map(len, event.bodies))
+    if type(event) is Settled:
+        outcome = event.outcome
+        text = len(outcome.condition) + len(outcome.description)
+        text += sum([len(key) + len(value) + WORD_BYTES for key, value in outcome.annotations])
+        return RECORD.size + len(event.words) + _OUTCOME_BYTES + JSON_FACTOR * text
+    words, queues = getattr(event, "words", b""), getattr(event, "queues", ())
+    return RECORD.size + len(words) + WORD_BYTES * (len(queues) + 2)
+
+
 def _tidy(state: State, command: TidyQueues, context: DecisionContext) -> Decision:
     events: list[Event] = []
     for index, queue_id in enumerate(command.trimmed):
         queue = state.queues.get(queue_id)
-        words = b"" if queue is None else displaced(queue, 0, 0, context.config)
+        is_ring = queue is not None and queue.settings.overflow == DROP_HEAD
+        words = displaced(queue, 0, 0, context.config) if queue is not None and is_ring else b""
         if words:
             offset = context.next_offset + len(events)
             events.append(Discarded(offset, context.now_us, queue_id, DiscardReason.LENGTH, words))

@@ -251,6 +251,8 @@ class ConsumerLink:
 
     def _retire(self, event: Disposed, state: TransactionalState) -> None:
         """Keep outcomes that the peer says in a transaction; a transaction that is not open ends the link."""
+        if state.outcome is None and not event.settled:
+            return
         outcome = outcome_of(state.outcome, self.terms.default_outcome)
         if not self.peer.retire(self, event, outcome or RELEASED):
             why = f"no open transaction {bytes(state.txn_id[:16]).hex()} in this connection"

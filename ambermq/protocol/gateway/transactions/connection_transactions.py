@@ -229,6 +229,11 @@ class ConnectionTransactions:
                 known.unsettled[delivery] = state
         return True
 
+    def doom(self, why: str) -> None:
+        """Refuse the commit of each open transaction: a message of it may be lost with the link that it was sent on."""
+        for known in self._open.values():
+            known.transaction.doom(why)
+
     def detached(self, link: LinkEndpoint) -> None:
         """Roll back the transactions of a link to the coordinator that has ended."""
         if self._links.pop(link, _UNKNOWN) is _UNKNOWN:

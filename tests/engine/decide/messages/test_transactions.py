@@ -18,12 +18,13 @@ from ambermq.engine.commands import (
     Publish,
     Settle,
     Transaction,
+    UpdateQueue,
 )
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import Answered, Effect, PublishDone, RefusedCommand
 from ambermq.engine.entries.entry_word import pack_words
-from ambermq.engine.entries.outcome import ACCEPTED, REJECTED, OutcomeKind
-from ambermq.engine.events import Committed, Published
+from ambermq.engine.entries.outcome import ACCEPTED, REJECTED, Outcome, OutcomeKind
+from ambermq.engine.events import Committed, Published, Scheduled, Timed
 from ambermq.engine.events.registry import NUMBERS
 from ambermq.log.config import LogConfig
 from tests.engine.decide.messages.test_dead_letters import again, bodies_of, declare
@@ -335,3 +336,99 @@ def test_a_publish_of_a_transaction_is_never_joined_to_another_one() -> None:
     one = Publish("link", 1, 0, [b"a"], [0], 1)
     other = Publish("link", 1, 1, [b"b"], [0], 1, transaction=Transaction(b"1"))
     assert not one.join(other, bytes_max=100)
+
+
+def test_a_rollback_of_very_many_deliveries_is_no_single_batch() -> None:
+    """Whatever the batch holds: neither a rollback nor a refused commit may fail by its size."""
+    config = LogConfig(batch_bytes_target=4096, batch_bytes_max=32_768)
+    for ends in ("fails", "refused", "late"):
+        rig = Rig(log_config=config, config=EngineConfig(transaction_ms_max=10))
+        consumer, words = held(rig, 5000)
+        one = begun(rig)
+        for word in words:
+            one.retire(consumer, word, ACCEPTED, is_settled=True)
+        if ends == "late":
+            rig.now_us += 10_000
+            rig.do()
+        else:
+            one.doom("no" if ends == "refused" else "")
+            assert ended(rig, one, fails=ends == "fails") == ("" if ends == "fails" else ROLLBACK)
+        assert rig.queue().available == 5000
+        assert one.retirements == {}
+
+
+def test_a_commit_that_does_not_fit_is_refused() -> None:
+    """By its own size, whatever was estimated: the broker goes on."""
+    rig = Rig(log_config=LogConfig(batch_bytes_target=4096, batch_bytes_max=16_384))
+    consumer, words = held(rig, 40)
+    one = begun(rig)
+    for number, word in enumerate(words):
+        outcome = Outcome(OutcomeKind.REJECTED, description=f"{number:04}" + "x" * 90)
+        one.retire(consumer, word, outcome, is_settled=True)
+    assert ended(rig, one) == ROLLBACK
+    assert rig.queue().available == 40
+
+
+def test_times_of_a_post_are_told_once() -> None:
+    """Also if its messages are in pieces: their times are behind all of them."""
+    config = LogConfig(batch_bytes_target=4096, batch_bytes_max=16_384)
+    rig = Rig(log_config=config, config=EngineConfig(chunk_bytes=2000))
+    one = begun(rig)
+    posts(rig, one, rig.producer(), *[bytes([number]) * 3000 for number in range(6)], ttl_ms=50, delay_ms=20)
+    assert ended(rig, one) == COMMITTED
+    assert [len(event.words) // 8 for event in events_of(rig, Scheduled)] == [6]
+    assert [event.count for event in events_of(rig, Timed)] == [6]
+    rig.now_us += 30_000
+    assert [body[:1] for body in all_of(rig, "q")] == [bytes([number]) for number in range(6)]
+
+
+def test_a_step_of_the_clock_changes_no_time_to_live() -> None:
+    """It counts by elapsed time from the post on."""
+    rig = Rig()
+    one = begun(rig)
+    posts(rig, one, rig.producer(), b"1", ttl_ms=10_000)
+    rig.loop.correct_clock(3_600_000_000, (rig.now_us, rig.now_us + 3_600_000_000))
+    assert ended(rig, one) == COMMITTED
+    (event,) = events_of(rig, Timed)
+    assert 9_900 <= event.ttl_ms <= 10_000
+
+
+def test_a_late_transaction_gives_up_what_failed_too_often() -> None:
+    """As a rollback of its client does."""
+    rig = Rig(config=EngineConfig(transaction_ms_max=10))
+    declare(rig, "dead")
+    declare(rig, "q", delivery_count_max=1, dead_letter="dead")
+    consumer, words = held(rig, 1)
+    one = begun(rig)
+    one.retire(consumer, words[0], ACCEPTED, is_settled=True)
+    rig.now_us += 10_000
+    rig.do()
+    rig.step()
+    assert (rig.queue().depth, rig.queue("dead").depth) == (0, 1)
+
+
+def test_a_queue_that_is_no_ring_any_more_keeps_its_messages() -> None:
+    """Its policy at the commit counts."""
+    rig = Rig()
+    declare(rig, "q", messages_max=2, overflow="drop-head")
+    producer = rig.producer()
+    rig.do(rig.publish(producer, b"1", b"2"))
+    one = begun(rig)
+    posts(rig, one, producer, b"3")
+    rig.do(UpdateQueue("key", "q", lambda _state: {}, {"overflow": "reject"}))
+    assert ended(rig, one) == COMMITTED
+    assert bodies_of(rig, "q") == [b"1", b"2", b"3"]
+
+
+def test_dead_letters_leave_reserved_room() -> None:
+    """A target that has kept its last room for a transaction takes no dead letter."""
+    rig = Rig()
+    declare(rig, "dead", messages_max=2)
+    declare(rig, "q", dead_letter="dead")
+    one = begun(rig)
+    posts(rig, one, rig.producer("dead"), b"1", b"2")
+    consumer, words = held(rig, 1)
+    rig.do(Settle(consumer, pack_words(words), REJECTED))
+    assert rig.queue().aside.count == 1
+    assert ended(rig, one) == COMMITTED
+    assert rig.queue("dead").depth == 2

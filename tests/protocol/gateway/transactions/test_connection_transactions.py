@@ -371,3 +371,25 @@ def test_commits_are_taken_while_room_is_low() -> None:
     peer.retire(transaction, delivery, settled=True)
     assert peer.control(Discharge(txn_id=transaction)) == Accepted()
     assert peer.depth == 0
+
+
+def test_a_malformed_post_makes_a_rollback() -> None:
+    """A settled one ends its link, so what came with it on the link may be lost too."""
+    peer = Transacting()
+    transaction = peer.declare()
+    peer.post(transaction, b"a", settled=True)
+    peer.send(1, b"\xff", state=TransactionalState(txn_id=transaction), settled=True)
+    assert condition(peer.control(Discharge(txn_id=transaction))) == "amqp:transaction:rollback"
+    assert peer.depth == 0
+
+
+def test_an_unsettled_state_without_an_outcome_is_none() -> None:
+    """It says nothing yet (4.5.8)."""
+    peer = Transacting()
+    peer.send(1, BODY + b"a")
+    (delivery,) = peer.get(1)
+    transaction = peer.declare()
+    state = TransactionalState(txn_id=transaction)
+    peer.say(Disposition(role=True, first=delivery, settled=False, state=state))
+    assert peer.control(Discharge(txn_id=transaction)) == Accepted()
+    assert peer.rig.queue().acquired_count == 1
