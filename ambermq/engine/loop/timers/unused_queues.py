@@ -97,7 +97,8 @@ class UnusedQueues:
         """Return whether a queue was not used for as long as its settings say."""
         expires_us = 1000 * queue.settings.expires_ms
         used_us = self.used_us.get(queue.id, now_us)
-        return 0 < expires_us <= now_us - used_us and not self._has_links(state, queue)
+        is_late = 0 < expires_us <= now_us - used_us
+        return is_late and not queue.scheduled.count and not self._has_links(state, queue)
 
     def take(self, state: State, now_us: int, count_max: int) -> list[int]:
         """Return queues that were not used for so long, after a look at no more than `count_max`.
@@ -110,6 +111,9 @@ class UnusedQueues:
             queue = state.queues.get(queue_id)
             if queue is None or self._has_links(state, queue):
                 continue
+            if queue.scheduled.count:
+                # A scheduled message uses its queue.
+                self.used_us[queue_id] = now_us
             if self.is_unused(state, queue, now_us):
                 found.append(queue_id)
                 self._timers.add(queue_id, now_us + _RETRY_US)

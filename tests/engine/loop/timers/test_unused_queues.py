@@ -256,3 +256,18 @@ def test_a_queue_is_there_as_long_as_a_model_says(seed: int) -> None:
         wait(rig, draw.choice([0, 50_000, 99_999, 100_000, 150_000]))
         for one, used_us in model.used_us.items():
             assert is_there(rig, one) == bool(model.links[one] or rig.now_us - used_us < 100_000)
+
+
+def test_a_scheduled_message_keeps_it() -> None:
+    """Until its time has come, and a while without use from then on."""
+    rig = expiring()
+    message = rig.publish(muxer_producer(rig), b"later")
+    message.delay_ms = 10_000
+    rig.do(message)
+    for _ in range(19):
+        wait(rig, SECOND // 2)
+        assert is_there(rig)
+    wait(rig, SECOND)
+    assert rig.queue().available == 1
+    wait(rig, 2 * SECOND)
+    assert not is_there(rig)
