@@ -4,6 +4,7 @@ Rule 1. A run's messages fit into half of a batch, and all its heads into the ot
 Rule 2. What says when messages expire or are due is behind them, in the same batch.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -15,10 +16,11 @@ from ambermq.engine.effects import AT_CLOSE, NOW, PublishDone
 from ambermq.engine.entries.entry_word import WORD_BYTES, make_run
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.events import Chunked, Event, Published
+from ambermq.log.buffer import Buffer
 from ambermq.log.config import BATCH_OVERHEAD_BYTES
 from ambermq.log.format.record import RECORD
 
-__all__ = ["event_messages_max", "head_bytes", "stored"]
+__all__ = ["event_messages_max", "head_bytes", "published", "stored"]
 
 _RECORD_BYTES: Final = RECORD.size
 _SCHEDULED_MAX: Final = 1000
@@ -35,14 +37,16 @@ def stored(command: Publish, queues: tuple[int, ...], context: DecisionContext, 
     messages_max = count if size <= context.batch_bytes_max // 2 else event_messages_max(queues, context)
     if messages_max == count and not (command.ttl_ms or command.time_ms or command.delay_ms):
         # The common case.
-        return [_run_event(command, queues, context, context.next_offset)], [done]
+        place, bodies = (context.next_offset, context.now_us), command.bodies
+        return [published(command, queues, place, list(map(len, bodies)), bodies, command.id_hashes)], [done]
     events: list[Event] = []
     offset = context.next_offset
     if due_us_of(command, context.now_us, context.now_us):
         messages_max = min(messages_max, _SCHEDULED_MAX)
     for start in range(0, count, messages_max):
         part = command if messages_max >= count else command.part(start, start + messages_max)
-        event = _run_event(part, queues, context, offset)
+        place, bodies = (offset, context.now_us), part.bodies
+        event = published(part, queues, place, list(map(len, bodies)), bodies, part.id_hashes)
         offset += len(part.bodies)
         times = times_of(command, event, context.now_us, offset)
         events += [event, *times]
@@ -50,21 +54,22 @@ def stored(command: Publish, queues: tuple[int, ...], context: DecisionContext, 
     return events, [done]
 
 
-def _run_event(command: Publish, queues: tuple[int, ...], context: DecisionContext, offset: int) -> Published:
-    """Return the event of a run. Its messages fit into half of a batch, and all its heads into the other half."""
-    words, size = make_run(offset, list(map(len, command.bodies)))
-    return Published(
-        offset,
-        context.now_us,
-        queues,
-        command.producer,
-        words,
-        size,
-        command.durable,
-        (),
-        command.bodies,
-        command.id_hashes,
-    )
+def published(
+    command: Publish,
+    queues: tuple[int, ...],
+    place: tuple[int, int],
+    sizes: list[int],
+    bodies: Sequence[Buffer],
+    id_hashes: Sequence[int],
+    chunks: tuple[int, ...] = (),
+) -> Published:
+    """Return the event of messages of a run, at the offset and time of `place`; `sizes` are those of the whole ones.
+
+    With `chunks`, the offsets of pieces before it, it is that of one message, and its body the last piece.
+    """
+    offset, now_us = place
+    words, size = make_run(offset, sizes)
+    return Published(offset, now_us, queues, command.producer, words, size, command.durable, chunks, bodies, id_hashes)
 
 
 def head_bytes(queues: tuple[int, ...]) -> int:
@@ -90,19 +95,8 @@ def _large_run(command: Publish, queues: tuple[int, ...], context: DecisionConte
             for offset, piece in zip(chunks, pieces[:-1], strict=True)
         ]
         offset = context.next_offset + len(chunks)
-        words, size = make_run(offset, [len(view)])
-        event = Published(
-            offset,
-            context.now_us,
-            queues,
-            command.producer,
-            words,
-            size,
-            command.durable,
-            chunks,
-            pieces[-1:] if chunks else [body],
-            [id_hash],
-        )
+        last = pieces[-1:] if chunks else [body]
+        event = published(command, queues, (offset, context.now_us), [len(view)], last, [id_hash], chunks)
         times = times_of(command, event, context.now_us, offset + 1)
         events += [event, *times]
         context = replace(context, next_offset=offset + 1 + len(times))

@@ -17,10 +17,11 @@ from ambermq.engine.commands import COMMITTED, ROLLBACK, Discharge, Post, Publis
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.end_nodes import end_nodes
 from ambermq.engine.decide.messages.overflow import displaced
+from ambermq.engine.decide.messages.stored import published
 from ambermq.engine.decide.messages.times import times_of
 from ambermq.engine.effects import Answered, Effect, Posted, PublishDone, RefusedCommand, Unfinished
 from ambermq.engine.entries.discard_reason import DiscardReason
-from ambermq.engine.entries.entry_word import WORD_BYTES, make_run, pack_words
+from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
 from ambermq.engine.entries.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
 from ambermq.engine.events import Chunked, Committed, Discarded, Event, Published, Settled
 from ambermq.engine.events.json_meta import JSON_FACTOR
@@ -148,16 +149,17 @@ def _committed(state: State, command: Discharge, context: DecisionContext) -> De
             emptied.append(queue.id)
     elapsed_us = state.elapsed_us(context.now_us)
     for post, runs in zip(transaction.posts, kept, strict=True):
-        published = []
+        parts, messages = list[Published](), post.messages
         for run in runs:
-            published.append(_published(post, run, offset, context))
+            place = offset, context.now_us
+            parts.append(published(messages, post.queues, place, run.sizes, run.bodies, run.id_hashes, run.chunks))
             offset += len(run.bodies)
         # The runs of a post have consecutive offsets, so their times are those of one run.
-        words, size = b"".join([one.words for one in published]), sum([one.size for one in published])
-        whole = Published(published[0].offset, context.now_us, post.queues, post.messages.producer, words, size)
-        times = times_of(post.messages, whole, context.now_us - (elapsed_us - post.time_us), offset)
+        words, size = b"".join([one.words for one in parts]), sum([one.size for one in parts])
+        whole = Published(parts[0].offset, context.now_us, post.queues, messages.producer, words, size)
+        times = times_of(messages, whole, context.now_us - (elapsed_us - post.time_us), offset)
         offset += len(times)
-        events += [*published, *times]
+        events += [*parts, *times]
     count = sum([len(post.messages.bodies) for post in transaction.posts])
     if count or transaction.retirements:
         events.append(Committed(offset, context.now_us, first, count, len(transaction.retirements)))
@@ -231,23 +233,6 @@ def _runs_of(post: Post, limit: int, events: list[Event], context: DecisionConte
         ]
         runs.append(_Run([body[end:]], [id_hash], [len(body)], tuple(range(first, first + len(pieces)))))
     return runs
-
-
-def _published(post: Post, run: _Run, offset: int, context: DecisionContext) -> Published:
-    words, size = make_run(offset, run.sizes)
-    messages = post.messages
-    return Published(
-        offset,
-        context.now_us,
-        post.queues,
-        messages.producer,
-        words,
-        size,
-        messages.durable,
-        run.chunks,
-        run.bodies,
-        run.id_hashes,
-    )
 
 
 def _size_of(event: Event) -> int:

@@ -112,11 +112,6 @@ class ConnectionTransactions:
         """Return whether a session has a link to the coordinator."""
         return any(link.session is session for link in self._links)
 
-    @property
-    def count(self) -> int:
-        """The number of open transactions."""
-        return len(self._open)
-
     def surveyed_bytes(self) -> int:
         """Return the memory of the messages of open transactions."""
         return sum([one.transaction.size for one in self._open.values()]) if self._open else 0
