@@ -26,6 +26,14 @@ class Properties(LinkOption):
 EXCLUSIVE = Properties(exclusive=True)
 
 
+def until_unused(manager: Manager, name: str) -> None:
+    """Wait until a queue has no consumer: the broker learns a moment later that a client has died."""
+    begin_s = time.monotonic()
+    while manager.queue(name)["consumers"]:
+        assert time.monotonic() - begin_s < 20
+        time.sleep(0.02)
+
+
 def test_the_only_consumer(connect: Connect, queue: str) -> None:
     """It is refused where another one is; others are refused while it is there, browsers are not."""
     first, second = connect(), connect()
@@ -40,6 +48,7 @@ def test_the_only_consumer(connect: Connect, queue: str) -> None:
     connect().sender(queue).send("one")
     assert only.next().message.body == "one"
     second.drop()
+    until_unused(Manager(connect()), queue)
     first.receiver(queue, name="later")
 
 
