@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.outcome import Outcome
+from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.log.buffer import Buffer
 
 __all__ = ["GiveUp", "MakeDue", "Publish", "ReportDamage", "Settle"]
@@ -39,6 +40,8 @@ class Publish(Struct):
     """The milliseconds after their arrival when they are to be available."""
     transaction: Any = None
     """The Transaction that they belong to; None for none."""
+    priority: int = PRIORITY_DEFAULT
+    """The priority of each message, 0 to 9."""
 
     def join(self, other: "Publish", *, bytes_max: int) -> bool:
         """Append the next run if it is alike and both fit into `bytes_max`; return whether it did."""
@@ -51,6 +54,7 @@ class Publish(Struct):
             or other.transaction is not self.transaction
             or other.time_ms != self.time_ms
             or other.delay_ms != self.delay_ms
+            or other.priority != self.priority
             or other.size + self.size > bytes_max
         ):
             return False
@@ -81,6 +85,7 @@ class Publish(Struct):
             self.time_ms,
             self.delay_ms,
             self.transaction,
+            self.priority,
         )
 
 

@@ -12,6 +12,7 @@ from ambermq.engine.dispatch.selector_scan import SelectorScan
 from ambermq.engine.dispatch.token_bucket import TokenBucket
 from ambermq.engine.effects import Deliver
 from ambermq.engine.entries.outcome import OutcomeKind
+from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.engine.events import ConsumerDetached, Due, Event, Settled
 from ambermq.engine.model.state import State
 
@@ -45,6 +46,8 @@ class Want:
     """The position of its selector's scan, None for a consumer without a selector."""
     returned: ReturnedCursor = field(default_factory=ReturnedCursor)
     """Its walk over returned messages while some of them exclude consumers; it is excluded from all that it passed."""
+    cursors: dict[int, ReturnedCursor] = field(default_factory=dict)
+    """The same for the messages of other priorities than the default one."""
     is_gone: bool = False
     """The consumer ended: it has no turns, but may still be in its ring."""
     priority: int = 0
@@ -53,6 +56,10 @@ class Want:
     """What limits its messages by time; None without a limit."""
     throttled: int = 0
     """The credit that its rate holds back, beside `credit`."""
+
+    def cursor(self, priority: int) -> ReturnedCursor:
+        """Return its walk over the returned messages of a priority."""
+        return self.returned if priority == PRIORITY_DEFAULT else self.cursors.setdefault(priority, ReturnedCursor())
 
     def grant(self, credit: int) -> None:
         """Set the credit; the part that the rate does not allow now is held back."""
@@ -192,6 +199,13 @@ class Demand:
         parked, self.parked = self.parked, {}
         for queue in parked:
             self.touch(queue)
+
+    def restart_walks(self, queue: int) -> None:
+        """Begin all walks of a queue anew: its messages have other places."""
+        for want in (*self.rings.get(queue, ()), *self.scanning.get(queue, ())):
+            want.returned, want.cursors = ReturnedCursor(), {}
+            if want.scan is not None:
+                want.scan.restart()
 
     def journal(self, queue: int) -> ReturnJournal:
         """Return the journal of a queue, for a walk."""

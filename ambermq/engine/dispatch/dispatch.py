@@ -1,6 +1,7 @@
 """The dispatch: consumers with credit acquire available messages, one delivery each in turn.
 
-Rule 1. Returned messages are served before new ones, both in the order of entries.
+Rule 1. Messages of a higher priority are served first. Of one priority returned messages are served before new ones,
+        both in the order of entries.
 Rule 2. Turns are exact: of k consumers with credit the i-th gets words[i::k]. The ring keeps its position, so the
         consumer after the last served one is next.
 Rule 3. A consumer that excluded an entry (undeliverable-here) is skipped for it, and the entry blocks no later entry.
@@ -32,6 +33,7 @@ from ambermq.engine.effects import AT_CLOSE, ActiveChanged, Deliver, Drained, Ef
 from ambermq.engine.entries.entry import Entry
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, size_of, total_size, unpack_words
 from ambermq.engine.entries.outcome import ACCEPTED
+from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.engine.events import Acquired, Event, Settled
 from ambermq.engine.fold.apply import acquired, settled
 from ambermq.engine.model.queue import Queue
@@ -215,12 +217,19 @@ class Dispatch(Struct):
                 break
         return queue
 
-    def serve(self, queue: Queue, ring: deque[Want]) -> bool:
-        """Deliver the messages of a queue; return False if a budget ended it, True if messages or credit did."""
-        if queue.exclusions and queue.returned.count:
-            queue = self._serve_returned(queue, ring)
+    def serve(self, queue: Queue, ring: deque[Want], priority: int | None = None) -> bool:
+        """Deliver the messages of a queue; return False if a budget ended it, True if messages or credit did.
+
+        With `priority` those that have it; then the queue has several.
+        """
+        if priority is None and queue.levels:
+            return all(self.serve(self.state.queues[queue.id], ring, one) for one in queue.serving_order)
+        returned, ready = (queue.returned, queue.ready) if priority is None else queue.available_of(priority)
+        if queue.exclusions and returned.count:
+            queue = self._serve_returned(queue, ring, PRIORITY_DEFAULT if priority is None else priority)
         while self.budget > 0 and self.bytes_left > 0 and self.visits_left > 0:
-            source = queue.returned if queue.returned.count and not queue.exclusions else queue.ready
+            returned, ready = (queue.returned, queue.ready) if priority is None else queue.available_of(priority)
+            source = returned if returned.count and not queue.exclusions else ready
             if not source.count:
                 return True
             if len(ring) == 1:
@@ -333,17 +342,18 @@ class Dispatch(Struct):
                 self.demand.starved.append(want)
         self.budget -= count if entries is None else count + sum(map(_entry_cost, entries))
 
-    def _serve_returned(self, queue: Queue, ring: deque[Want]) -> Queue:
-        """Deliver the returned messages of a queue some of which exclude consumers, until a budget or credit ends."""
+    def _serve_returned(self, queue: Queue, ring: deque[Want], priority: int) -> Queue:
+        """Deliver the returned messages of a priority, some of which exclude consumers."""
         journal = self.demand.journal(queue.id)
         while not self.is_spent:
             some = [want for want in ring if want.credit > 0]
             is_prioritized = queue.id in self.demand.prioritized
             wants = deque(sorted(some, key=_priority_of) if is_prioritized else some)
-            visits = journal.ahead(queue, [want.returned for want in wants], self.visits_left) if wants else None
+            cursors = [want.cursor(priority) for want in wants]
+            visits = journal.ahead(queue, cursors, self.visits_left, priority) if wants else None
             if not visits or not visits.words:
                 break
-            picked = self._pick(queue, wants, visits, is_prioritized=is_prioritized)
+            picked = self._pick(queue, wants, visits, priority, is_prioritized=is_prioritized)
             if picked:
                 queue = self._acquire_each(queue, picked)
                 while ring[-1] is not picked[-1][1]:
@@ -351,7 +361,7 @@ class Dispatch(Struct):
         return queue
 
     def _pick(
-        self, queue: Queue, wants: deque[Want], visits: Visits, *, is_prioritized: bool
+        self, queue: Queue, wants: deque[Want], visits: Visits, priority: int, *, is_prioritized: bool
     ) -> list[tuple[int, Want]]:
         """Return visited words, each with the next consumer in turn that it does not exclude; advance their walks.
 
@@ -379,13 +389,13 @@ class Dispatch(Struct):
             credit[want.consumer] -= 1
             if not credit[want.consumer]:
                 # It passes no word behind its last one, since it may have that later.
-                visits.passed(want.returned, count)
+                visits.passed(want.cursor(priority), count)
                 del wants[turn]
             if not wants or budget <= 0 or self.bytes_left <= 0:
                 break
         self.visits_left -= count
         for want in wants:
-            visits.passed(want.returned, count)
+            visits.passed(want.cursor(priority), count)
         return picked
 
     def _acquire_each(self, queue: Queue, picked: list[tuple[int, Want]]) -> Queue:

@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, final
 
 from ambermq.engine.entries.entry_word import WORD_BYTES, unpack_words
+from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.engine.model.queue import Queue
+from ambermq.snapshot.persistent_queue import PersistentQueue
 
 __all__ = ["ReturnJournal", "ReturnedCursor", "Visits"]
 
@@ -75,30 +77,33 @@ class ReturnJournal:
         """Add packed words that come back."""
         self._words.frombytes(words)
 
-    def ahead(self, queue: Queue, cursors: Sequence[ReturnedCursor], count: int) -> Visits:
-        """Return at most `count` words that some of the walks have not visited; none at the end of all walks.
+    def ahead(
+        self, queue: Queue, cursors: Sequence[ReturnedCursor], count: int, priority: int = PRIORITY_DEFAULT
+    ) -> Visits:
+        """Return at most `count` words of a priority that some of the walks have not visited; none at the end of all.
 
         A word may be one that some of the walks have visited.
         """
+        returned = queue.available_of(priority)[0]
         self._adjust(queue)
         for cursor in cursors:
             if cursor.seen < self._base:
                 cursor.position, cursor.seen = -1, self.end
-        visits = self._back_again(queue, cursors, count)
+        visits = self._back_again(returned, cursors, count)
         if visits.words:
             return visits
-        run = queue.returned.run_above(min([cursor.position for cursor in cursors]))
+        run = returned.run_above(min([cursor.position for cursor in cursors]))
         return Visits(unpack_words(run[: count * WORD_BYTES]), ()) if run else _NO_VISITS
 
     def _adjust(self, queue: Queue) -> None:
         # A delayed message counts twice: when its delivery fails, and when it is available again.
         returns = queue.counters.released + queue.counters.failed + queue.counters.delayed
-        if self.end != returns or len(self._words) > max(_NOTED_MIN, queue.returned.count):
+        if self.end != returns or len(self._words) > max(_NOTED_MIN, queue.returned_count):
             self._base, self._words = returns, array("Q")
 
-    def _back_again(self, queue: Queue, cursors: Sequence[ReturnedCursor], count: int) -> Visits:
+    def _back_again(self, returned: PersistentQueue, cursors: Sequence[ReturnedCursor], count: int) -> Visits:
         """Return returned words behind the positions that came back since; pass what is not returned any more."""
-        position, returned = max([cursor.position for cursor in cursors]), queue.returned
+        position = max([cursor.position for cursor in cursors])
         first = min([cursor.seen for cursor in cursors])
         start = first
         while first < self.end:

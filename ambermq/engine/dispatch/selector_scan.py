@@ -1,4 +1,4 @@
-"""The scan of a queue for one consumer with a selector: two positions, and a bounded number of messages at a time.
+"""The scan of a queue for one consumer with a selector, by two positions for each priority, some messages at a time.
 
 Rule 1. A message that was never acquired is tested once, in order, because it does not change on the queue. A returned
         message is tested once for each of its returns: its failed deliveries or annotations may have changed.
@@ -9,6 +9,7 @@ Rule 4. A scan is demand: it ends with its consumer and at a restart, and is nev
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, final
 
 from ambermq.engine.dispatch.returned_walk import ReturnedCursor, ReturnJournal, Visits
@@ -44,17 +45,27 @@ class Counted:
         return self._count if name == "header.delivery-count" else self._fields.get(name)
 
 
+@dataclass(slots=True)
+class _Place:
+    """The position of a scan in the messages of one priority."""
+
+    position: int = -1
+    """The last tested word that was never acquired."""
+    returned: ReturnedCursor = field(default_factory=ReturnedCursor)
+
+
 @final
 class SelectorScan:
     """The position of one consumer on its queue."""
 
-    __slots__ = ("_known", "_known_message", "_position", "_returned", "_visited", "_visits", "selector")
+    __slots__ = ("_known", "_known_message", "_place", "_places", "_visited", "_visits", "selector")
 
     def __init__(self, selector: Selector) -> None:
         self.selector = selector
-        self._position = -1
-        """The last tested word that was never acquired."""
-        self._returned = ReturnedCursor()
+        self._places: dict[int, _Place] = {}
+        """The positions, by the priority of the messages."""
+        self._place = _Place()
+        """The position of the present words."""
         self._visits: Visits | None = None
         """The present returned words, None if the present words were never acquired."""
         self._visited = 0
@@ -67,18 +78,30 @@ class SelectorScan:
     def ahead(self, queue: Queue, journal: ReturnJournal, count: int) -> Sequence[int]:
         """Return the next words to test, at most `count` and of limited size; empty at the end of the queue."""
         words: Sequence[int] = ()
-        if queue.returned.count:
-            self._visits, self._visited = journal.ahead(queue, [self._returned], count), 0
-            words = self._visits.words
-        if not words:
-            self._visits = None
-            words = unpack_words(queue.ready.run_above(self._position)[: count * WORD_BYTES])
+        for priority in queue.serving_order:
+            words = self._ahead_of(queue, journal, count, priority)
+            if words:
+                break
         size = 0
         for index, word in enumerate(words):
             size += min(size_of(word), _PEEK_BYTES_MAX)
             if size >= _PEEK_BYTES_MAX:
                 return words[: index + 1]
         return words
+
+    def _ahead_of(self, queue: Queue, journal: ReturnJournal, count: int, priority: int) -> Sequence[int]:
+        place = self._place = self._places.setdefault(priority, _Place())
+        returned, ready = queue.available_of(priority)
+        if returned.count:
+            self._visits, self._visited = journal.ahead(queue, [place.returned], count, priority), 0
+            if self._visits.words:
+                return self._visits.words
+        self._visits = None
+        return unpack_words(ready.run_above(place.position)[: count * WORD_BYTES])
+
+    def restart(self) -> None:
+        """Begin anew: the messages of the queue have other places."""
+        self._places, self._visits = {}, None
 
     def selects(self, word: int, entry: Entry | None, fields: Fields, matching: TimeBudget) -> bool:
         """Return whether the selector is true for a message. Raises MatchUnfinished if the time is over."""
@@ -94,12 +117,12 @@ class SelectorScan:
     def pass_by(self, word: int) -> None:
         """Advance past the next one of the words that `ahead` returned."""
         if self._visits is None:
-            self._position = word
+            self._place.position = word
         else:
             self._visited += 1
-            self._visits.passed(self._returned, self._visited)
+            self._visits.passed(self._place.returned, self._visited)
 
 
 def is_available(queue: Queue, word: int) -> bool:
     """Return whether a word is available on a queue."""
-    return queue.returned.holds(word) or queue.ready.holds(word)
+    return any(words.holds(word) for words in queue.available_lists)

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from ambermq.engine.entries.marks import Marks, SetAsideFor
 from ambermq.engine.entries.outcome import Outcome
+from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 
 __all__ = ["PLAIN", "Entry", "merge_annotations"]
 
@@ -17,7 +18,7 @@ def _nothing() -> tuple[()]:
 
 @final
 class Entry(Struct, frozen=True, omit_defaults=True):
-    """The columns of an entry that was acquired or moved before, or whose message is stored in chunks.
+    """The columns of an entry that was acquired or moved before, or whose message has other than the usual properties.
 
     Snapshots have the columns of the first release in every entry, and others where they are not empty.
     """
@@ -40,6 +41,7 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     """When it expires by its own time to live, in elapsed time; 0: it does not."""
     due_us: int = 0
     """When it is available, in elapsed time; 0: it does not wait for a time."""
+    priority: int = PRIORITY_DEFAULT
 
     @property
     def added(self) -> tuple[tuple[bytes, bytes], ...]:

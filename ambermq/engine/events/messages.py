@@ -28,7 +28,7 @@ from ambermq.engine.events.line_template import Choice
 from ambermq.engine.events.record_draft import RecordDraft
 from ambermq.log.buffer import Buffer
 
-__all__ = ["Chunked", "Committed", "Published", "Timed"]
+__all__ = ["Chunked", "Committed", "Prioritized", "Published", "Timed"]
 
 DURABLE: Final = 1
 """The flag of a durable message."""
@@ -41,6 +41,7 @@ _CHUNKED: Final = 11
 _PUBLISHED: Final = 12
 _TIMED: Final = 30
 _COMMITTED: Final = 33
+_PRIORITIZED: Final = 34
 _READ_BACK_COUNT: Final = 8
 """The number of fields of Published that a record holds; they come first."""
 
@@ -176,6 +177,39 @@ def _read_timed(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) ->
 
 
 @final
+class Prioritized(Struct):
+    """The messages of the Published event before it have a priority; each queue without priorities ignores it."""
+
+    offset: int
+    time_us: int
+    queues: tuple[int, ...]
+    first: int
+    """The offset of the first message."""
+    count: int
+    priority: int
+    """0 to 9."""
+
+
+def _write_prioritized(draft: RecordDraft, event: Prioritized) -> int:
+    fans_out = len(event.queues) != 1
+    return draft.add(
+        _PRIORITIZED,
+        timestamp_us=event.time_us,
+        queue=0 if fans_out else event.queues[0],
+        ref=event.first,
+        count=event.count,
+        aux=event.priority,
+        flags=FANOUT if fans_out else 0,
+        meta=pack_words(event.queues) if fans_out else b"",
+    )
+
+
+def _read_prioritized(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Prioritized:
+    queues = unpack_words(meta) if row[10] & FANOUT else (row[4],)
+    return Prioritized(offset, time_us, queues, row[5], row[7], row[8])
+
+
+@final
 class Committed(Struct):
     """A transaction was committed.
 
@@ -192,7 +226,7 @@ class Committed(Struct):
     """The deliveries that it settled."""
 
 
-MessageEvent = Chunked | Published | Timed | Committed
+MessageEvent = Chunked | Published | Timed | Prioritized | Committed
 
 TYPES: Final = (
     EventType(
@@ -254,6 +288,30 @@ TYPES: Final = (
         },
         facts_text="`queues` `queue_ids` `count` `ttl_ms` `offsets`",
         line=("{count:messages} of {queue_ids:queues} with a time to live of {ttl_ms:,} ms: {offsets:ranges}",),
+    ),
+    EventType(
+        event=Prioritized,
+        number=_PRIORITIZED,
+        name="prioritized",
+        since="0.2.0",
+        listed_after=_PUBLISHED,
+        layout=Layout(
+            queue="queue; 0 with FANOUT",
+            ref="first: the offset of the first message",
+            count="messages",
+            aux="priority",
+            meta="queue ids (FANOUT)",
+        ),
+        write=_write_prioritized,
+        read=_read_prioritized,
+        queue="queues",
+        facts=lambda event: {
+            "count": event.count,
+            "priority": event.priority,
+            "offsets": [[event.first, event.first + event.count - 1]],
+        },
+        facts_text="`queues` `queue_ids` `count` `priority` `offsets`",
+        line=("{count:messages} of {queue_ids:queues} with priority {priority}: {offsets:ranges}",),
     ),
     EventType(
         event=Committed,

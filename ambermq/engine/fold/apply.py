@@ -31,6 +31,7 @@ from ambermq.engine.events import (
     MuxerDeclared,
     MuxerDeleted,
     MuxerUpdated,
+    Prioritized,
     ProducerAttached,
     ProducerDetached,
     Published,
@@ -143,7 +144,7 @@ def _queue_declared(state: State, event: QueueDeclared) -> State:
 
 def _queue_updated(state: State, event: QueueUpdated | QueueConfigured) -> State:
     queue = state.queues.get(event.queue)
-    return state if queue is None else state.with_queue(replace(queue, settings=event.settings), event.time_us)
+    return state if queue is None else state.with_queue(queue.with_settings(event.settings), event.time_us)
 
 
 def _queue_deleted(state: State, event: QueueDeleted) -> State:
@@ -363,6 +364,15 @@ def _timed(state: State, event: Timed) -> State:
     return state.with_fields(time_us=event.time_us, queues=queues.finish())
 
 
+def _prioritized(state: State, event: Prioritized) -> State:
+    queues = state.queues.mutate()
+    for queue_id in event.queues:
+        queue = queues.get(queue_id)
+        if queue is not None:
+            queues[queue_id] = queue.prioritize(event.first, event.count, event.priority)
+    return state.with_fields(time_us=event.time_us, queues=queues.finish())
+
+
 def _clock_stepped(state: State, event: ClockStepped) -> State:
     return state.with_fields(time_us=event.time_us, stepped_us=state.stepped_us + event.time_us - event.old_us)
 
@@ -407,6 +417,7 @@ APPLY: Final[Mapping[type, Callable[[State, Any], State]]] = {
     Published: _published,
     Timed: _timed,
     Scheduled: _scheduled,
+    Prioritized: _prioritized,
     Acquired: acquired,
     Settled: settled,
     Purged: _purged,

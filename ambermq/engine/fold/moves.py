@@ -64,7 +64,13 @@ def _arrivals(source: Queue, event: Moved) -> tuple[bytes, list[tuple[int, Entry
 
 def _entry(before: Entry, entry: int, marks: Marks | None) -> Entry:
     """Return the columns of a message where it comes to: no failed delivery, no exclusion."""
-    return Entry(annotations=before.annotations, chunks=before.chunks, origin=before.origin or entry, marks=marks)
+    return Entry(
+        annotations=before.annotations,
+        chunks=before.chunks,
+        origin=before.origin or entry,
+        marks=marks,
+        priority=before.priority,
+    )
 
 
 def _marks(before: Entry, source: Queue, event: Moved) -> Marks | None:

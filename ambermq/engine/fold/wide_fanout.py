@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 from ambermq.engine.effects import Effect
 from ambermq.engine.entries.entry import Entry
 from ambermq.engine.events import Event, Published
+from ambermq.engine.model.levels import count_of
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
 
@@ -76,6 +77,8 @@ class WideFanout:
             # This is `queue.waiting` written out, because it runs once per queue.
             waiting = queue.ready.count + queue.returned.count + queue.aside.count + queue.delayed.count
             waiting += queue.scheduled.count
+            if queue.levels:
+                waiting += count_of(queue.levels)
             if waiting > (settings.messages_max or messages_max):
                 return queue_id
             if settings.bytes_max and queue.waiting_size > settings.bytes_max:

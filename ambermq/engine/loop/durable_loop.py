@@ -330,7 +330,9 @@ class DurableLoop(DecidedState):
             if want.rate is not None:
                 self._limit_credit(want)
             queue = self.state.queues.get(want.queue)
-            if draining or (credit and queue is not None and (queue.ready.count or queue.returned.count)):
+            if draining or (
+                credit and queue is not None and (queue.ready.count or queue.returned.count or queue.levels)
+            ):
                 self.demand.dirty[want.queue] = None
 
     def _limit_credit(self, want: Want) -> None:

@@ -21,6 +21,7 @@ from ambermq.engine.events import (
     Due,
     Event,
     Moved,
+    Prioritized,
     ProducerAttached,
     ProducerDetached,
     Published,
@@ -104,6 +105,9 @@ class LoggedState:
 
     def _note_configured(self, event: QueueConfigured) -> None:
         """Note what other settings of a queue change beside the state."""
+        if not event.settings.priorities:
+            # It may have had some: then its messages have other places now.
+            self.demand.restart_walks(event.queue)
         # It may have been paused, or exclusive.
         self.demand.touch(event.queue)
         if event.settings.exclusive or event.queue in self.demand.active:
@@ -306,8 +310,8 @@ class LoggedState:
 
 
 def _is_about_messages(event: Event) -> bool:
-    """Return whether an event gives messages their times, and is too small to matter for a batch."""
-    return isinstance(event, (Timed, Scheduled)) and len(event.queues) <= _FEW_QUEUES
+    """Return whether an event gives messages their times or priority, and is too small to matter for a batch."""
+    return isinstance(event, (Timed, Scheduled, Prioritized)) and len(event.queues) <= _FEW_QUEUES
 
 
 def _timed_ranges(queue: Queue) -> Iterator[tuple[int, int, int]]:

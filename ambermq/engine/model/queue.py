@@ -7,12 +7,13 @@ Rule 1. An entry is AVAILABLE in `ready` (never acquired) or in `returned` (acqu
 Rule 2. All lists are ordered by entry, but those of consumers. `returned` is served first.
 Rule 3. `entries` holds columns for the few entries that have any. The columns end with the entry.
 Rule 4. A transition ignores words that the queue does not hold.
+Rule 5. Available entries of another priority than the default one are in `levels`, never in `ready` or `returned`.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import final
+from typing import Final, final
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ambermq.engine.entries.discard_reason import MoveReason
@@ -21,45 +22,32 @@ from ambermq.engine.entries.entry_word import WORD_BYTES, entry_of, size_of, tot
 from ambermq.engine.entries.expiry_runs import NO_RUNS, Runs, expiry_of, extended
 from ambermq.engine.entries.marks import SetAsideFor, cut_description
 from ambermq.engine.entries.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
+from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.engine.entries.redelivery_order import merge_returned
+from ambermq.engine.model.counters import Counters
+from ambermq.engine.model.levels import (
+    NO_LEVELS,
+    Levels,
+    by_priority,
+    count_of,
+    level_of,
+    lists_of,
+    with_words,
+    without_below,
+    without_words,
+)
 from ambermq.engine.model.lifetime import Lifetime
+from ambermq.engine.model.word_ranges import last_entry, words_below, words_between
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.snapshot.persistent_map import PersistentMap
 from ambermq.snapshot.persistent_queue import EMPTY_QUEUE, PersistentQueue
 
-__all__ = ["Counters", "Queue", "new_queue"]
+__all__ = ["Queue", "new_queue"]
 
 # These limits are part of the fold. An old log must give the same state, so they never change.
 EXCLUSIONS_MAX = 64
 ANNOTATIONS_BYTES_MAX = 65_536
-
-
-@final
-class Counters(Struct, frozen=True, omit_defaults=True):
-    """Counts of messages since the queue was declared. Snapshots have all counts of the first release."""
-
-    published: int = field(default_factory=int)
-    acquired: int = field(default_factory=int)
-    accepted: int = field(default_factory=int)
-    rejected: int = field(default_factory=int)
-    released: int = field(default_factory=int)
-    """Released, and modified without delivery-failed."""
-    failed: int = field(default_factory=int)
-    """Modified with delivery-failed, and given back because their consumer ended."""
-    purged: int = field(default_factory=int)
-    damaged: int = field(default_factory=int)
-    discarded: int = 0
-    """Discarded by the broker itself."""
-    dead_lettered: int = 0
-    """Moved to the dead-letter target by the broker itself."""
-    moved: int = 0
-    """Moved to another queue by a person."""
-    delayed: int = 0
-    """Returned after a redelivery delay. A message may be delayed more than once."""
-
-    def plus(self, name: str, count: int) -> "Counters":
-        """Return these counters with `count` added to one of them."""
-        return replace(self, **{name: getattr(self, name) + count})
+_DEFAULT_ORDER: Final = (PRIORITY_DEFAULT,)
 
 
 @final
@@ -106,26 +94,52 @@ class Queue(Struct, frozen=True):
     """Words of entries whose redelivery is delayed. Each has columns, which say until when."""
     scheduled: PersistentQueue = EMPTY_QUEUE
     """Words of entries that are scheduled for later. Each has columns, which say when."""
+    levels: Levels = NO_LEVELS
+    """The available entries of other priorities than the default one. Each has columns, which say which."""
 
     @property
     def available(self) -> int:
         """Messages available."""
-        return self.ready.count + self.returned.count
+        return self.ready.count + self.returned.count + (count_of(self.levels) if self.levels else 0)
 
     @property
     def waiting(self) -> int:
         """Messages that no consumer holds: those that the maxima of the queue count."""
-        return self.ready.count + self.returned.count + self.aside.count + self.delayed.count + self.scheduled.count
+        return self.available + self.aside.count + self.delayed.count + self.scheduled.count
 
     @property
     def waiting_lists(self) -> tuple[PersistentQueue, ...]:
         """The words of the messages that no consumer holds; each list is in order."""
-        return self.returned, self.ready, self.aside, self.delayed, self.scheduled
+        return *self.unscheduled_lists, self.scheduled
 
     @property
     def unscheduled_lists(self) -> tuple[PersistentQueue, ...]:
         """The same without the messages that are scheduled for later."""
-        return self.returned, self.ready, self.aside, self.delayed
+        return self.returned, self.ready, self.aside, self.delayed, *lists_of(self.levels)
+
+    @property
+    def serving_order(self) -> tuple[int, ...]:
+        """Return the priorities of the available messages, and the default one, the highest first."""
+        if not self.levels:
+            return _DEFAULT_ORDER
+        return tuple(sorted({PRIORITY_DEFAULT, *[level.priority for level in self.levels]}, reverse=True))
+
+    @property
+    def available_lists(self) -> tuple[PersistentQueue, ...]:
+        """The words of the available messages in the order in which they are served; each list is in order."""
+        return tuple([words for priority in self.serving_order for words in self.available_of(priority)])
+
+    def available_of(self, priority: int) -> tuple[PersistentQueue, PersistentQueue]:
+        """Return the words of the available messages of one priority: the returned ones, and the others."""
+        if priority == PRIORITY_DEFAULT:
+            return self.returned, self.ready
+        level = level_of(self.levels, priority)
+        return level.returned, level.ready
+
+    @property
+    def returned_count(self) -> int:
+        """Available messages that were acquired before."""
+        return self.returned.count + sum([level.returned.count for level in self.levels])
 
     @property
     def timer_lists(self) -> tuple[PersistentQueue, ...]:
@@ -189,6 +203,44 @@ class Queue(Struct, frozen=True):
         scheduled = merge_returned(self.scheduled, taken)
         return replace(self, ready=ready, scheduled=scheduled, entries=entries.finish())
 
+    def prioritize(self, first: int, count: int, priority: int) -> "Queue":
+        """Return the queue with a priority of those of `count` entries from `first` on that were never acquired."""
+        if not self.settings.priorities:
+            return self
+        words = words_between(self.ready, first, first + count)
+        later = words_between(self.scheduled, first, first + count)
+        entries, plain = self.entries.mutate(), Entry(priority=priority)
+        for word in unpack_words(words + later):
+            before = entries.get(word >> 16)
+            entries[word >> 16] = plain if before is None else replace(before, priority=priority)
+        return replace(self, entries=entries.finish())._with_levels_of(words)  # noqa: SLF001 - another value of it
+
+    def _with_levels_of(self, words: bytes) -> "Queue":
+        """Return the queue with those of packed `words` in their levels that were never acquired."""
+        others = by_priority(words, self.entries)
+        others.pop(PRIORITY_DEFAULT, None)
+        ready = self.ready
+        for some in others.values():
+            ready = ready.remove_ordered(some)[1]
+        return replace(self, ready=ready, levels=with_words(self.levels, others, are_returned=False))
+
+    def _with_returned(self, words: bytes) -> tuple[PersistentQueue, Levels]:
+        """Return `returned` and `levels` with packed words that come back."""
+        if not self.settings.priorities or not self.entries:
+            return merge_returned(self.returned, words), self.levels
+        words_of = by_priority(words, self.entries)
+        levels = with_words(self.levels, words_of, are_returned=True)
+        return merge_returned(self.returned, words_of.get(PRIORITY_DEFAULT, b"")), levels
+
+    def with_settings(self, settings: Settings) -> "Queue":
+        """Return the queue with other settings; its messages stay, in one order if it has no priorities any more."""
+        ready, returned = self.ready, self.returned
+        if settings.priorities or not self.levels:
+            return replace(self, settings=settings)
+        for level in self.levels:
+            ready, returned = _merged(ready, level.ready), _merged(returned, level.returned)
+        return replace(self, settings=settings, ready=ready, returned=returned, levels=NO_LEVELS)
+
     @property
     def is_timed(self) -> bool:
         """Return whether a message of the queue may expire."""
@@ -217,6 +269,10 @@ class Queue(Struct, frozen=True):
                 taken += fresh
         else:
             taken, ready = ready.remove_ordered(words)
+        levels = self.levels
+        if levels and len(taken) < len(words):
+            leveled, levels = without_words(levels, words)
+            taken += leveled
         if not taken:
             return self
         acquired, count = self.acquired, len(taken) // WORD_BYTES
@@ -233,6 +289,7 @@ class Queue(Struct, frozen=True):
             acquired_count=self.acquired_count + count,
             acquired_size=self.acquired_size + total_size(taken),
             delivered=self.delivered + count,
+            levels=levels,
         )
 
     def _distribute(self, consumers: tuple[int, ...], words: bytes) -> "PersistentMap[int, PersistentQueue]":
@@ -330,9 +387,11 @@ class Queue(Struct, frozen=True):
         entries, exclusions = self.entries, self.exclusions
         if outcome.delivery_failed or outcome.undeliverable_here or outcome.annotations:
             entries, exclusions = self._modified(taken, consumer, outcome)
+        returned, levels = self._with_returned(taken)
         return replace(
             self,
-            returned=merge_returned(self.returned, taken),
+            returned=returned,
+            levels=levels,
             acquired=acquired,
             acquired_count=self.acquired_count - count,
             acquired_size=self.acquired_size - total_size(taken),
@@ -360,7 +419,7 @@ class Queue(Struct, frozen=True):
                 after = replace(before, due_us=now_us + 1000 * self.settings.redelivery_after_ms(before.count))
             entries[word >> 16] = after
         delayed = merge_returned(self.delayed, taken)
-        return replace(queue, returned=self.returned, delayed=delayed, entries=entries.finish())
+        return replace(queue, returned=self.returned, levels=self.levels, delayed=delayed, entries=entries.finish())
 
     def end_delay(self, words: bytes) -> "Queue":
         """Return the queue with those of packed `words` available again, in their old places, that were delayed."""
@@ -371,8 +430,9 @@ class Queue(Struct, frozen=True):
         for word in unpack_words(taken):
             entries[word >> 16] = replace(entries[word >> 16], due_us=0)
         counters = self.counters.plus("delayed", len(taken) // WORD_BYTES)
-        returned = merge_returned(self.returned, taken)
-        return replace(self, returned=returned, delayed=delayed, entries=entries.finish(), counters=counters)
+        returned, levels = self._with_returned(taken)
+        rest = replace(self, returned=returned, levels=levels, delayed=delayed)
+        return replace(rest, entries=entries.finish(), counters=counters)
 
     def _modified(self, taken: bytes, consumer: int, outcome: Outcome) -> "tuple[PersistentMap[int, Entry], int]":
         exclusions = self.exclusions
@@ -422,14 +482,15 @@ class Queue(Struct, frozen=True):
         """
         if scheduled:
             kept = self.purge(before)
-            removed = _below(kept.scheduled, before)
+            removed = words_below(kept.scheduled, before)
             return kept.without(removed, "purged")[1] if removed else kept
-        is_all = max(map(_last_entry, self.unscheduled_lists)) < before
-        if is_all and self.scheduled.count <= self.ready.count + self.returned.count:
+        is_all = max(map(last_entry, self.unscheduled_lists)) < before
+        if is_all and self.scheduled.count <= self.available:
             return self._purge_all()
-        from_returned, from_ready = _below(self.returned, before), _below(self.ready, before)
-        from_aside, from_delayed = _below(self.aside, before), _below(self.delayed, before)
-        removed = from_returned + from_ready + from_aside + from_delayed
+        from_returned, from_ready = words_below(self.returned, before), words_below(self.ready, before)
+        from_aside, from_delayed = words_below(self.aside, before), words_below(self.delayed, before)
+        from_levels, levels = without_below(self.levels, before)
+        removed = from_returned + from_ready + from_aside + from_delayed + from_levels
         entries, exclusions, timed = self._columns_without(removed)
         return replace(
             self,
@@ -442,6 +503,7 @@ class Queue(Struct, frozen=True):
             timed=timed,
             size=self.size - total_size(removed),
             counters=self.counters.plus("purged", len(removed) // WORD_BYTES),
+            levels=levels,
         )
 
     def _purge_all(self) -> "Queue":
@@ -455,6 +517,7 @@ class Queue(Struct, frozen=True):
             returned=EMPTY_QUEUE,
             aside=EMPTY_QUEUE,
             delayed=EMPTY_QUEUE,
+            levels=NO_LEVELS,
             entries=PersistentMap(kept),
             exclusions=sum([bool(entry.excluded) for entry in kept.values()]),
             timed=sum([bool(entry.expires_us) for entry in kept.values()]),
@@ -499,10 +562,14 @@ class Queue(Struct, frozen=True):
         if scheduled.count and len(removed) < len(words):
             some, scheduled = scheduled.remove_ordered(words)
             removed += some
+        levels = self.levels
+        if levels and len(removed) < len(words):
+            some, levels = without_words(levels, words)
+            removed += some
         if not removed:
             return removed, self
         lists = {"ready": ready, "returned": returned, "aside": aside, "delayed": delayed, "scheduled": scheduled}
-        return removed, replace(self, **lists)
+        return removed, replace(self, levels=levels, **lists)
 
     def holds(self, word: int) -> bool:
         """Return whether a word waits."""
@@ -528,7 +595,8 @@ class Queue(Struct, frozen=True):
         """Return the queue with messages of other queues at its tail; `entries` has the columns by entry."""
         known = self.entries.mutate()
         known.update(entries)
-        return replace(self.push(words, total_size(words), now_us), entries=known.finish())
+        queue = replace(self.push(words, total_size(words), now_us), entries=known.finish())
+        return queue._with_levels_of(words) if self.settings.priorities else queue  # noqa: SLF001 - another value of it
 
     def deliver(self, words: bytes, arrivals: bytes, entries: "Sequence[tuple[int, Entry]]", now_us: int) -> "Queue":
         """Return the queue with scheduled `words` at its tail, as `arrivals` with columns by entry."""
@@ -559,21 +627,8 @@ class Queue(Struct, frozen=True):
         return found, acquired
 
 
-def _below(words: PersistentQueue, before: int) -> bytes:
-    """Return the packed words at the head of an ordered queue whose entries are below an offset."""
-    runs = []
-    for run in words.chunks():
-        last = entry_of(int.from_bytes(run[-WORD_BYTES:], "little"))
-        if last >= before:
-            kept = [word for word in unpack_words(run) if entry_of(word) < before]
-            runs.append(run[: len(kept) * WORD_BYTES])
-            break
-        runs.append(run)
-    return b"".join(runs)
-
-
-def _last_entry(words: PersistentQueue) -> int:
-    return entry_of(int.from_bytes(words.last(), "little")) if words else -1
+def _merged(words: PersistentQueue, others: PersistentQueue) -> PersistentQueue:
+    return merge_returned(words, others.to_bytes()) if others else words
 
 
 def new_queue(queue_id: int, name: str, settings: Settings, lifetime: Lifetime = Lifetime.PERMANENT) -> Queue:

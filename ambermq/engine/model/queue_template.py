@@ -11,7 +11,7 @@ from typing import Final, final
 from ambermq.engine.model.attachment import Argument
 from ambermq.engine.patterns.pattern import WORDS_MAX
 from ambermq.engine.patterns.words import Words
-from ambermq.engine.settings.queue_settings import Settings
+from ambermq.engine.settings.queue_settings import Settings, new_settings
 
 __all__ = ["NORMAL", "PREDEFINED", "SUBSCRIPTION", "TEMPORARY", "QueueTemplate", "QueueTemplates", "TemplateAttachment"]
 
@@ -57,9 +57,9 @@ class QueueTemplates:
 
     ordered: tuple[QueueTemplate, ...] = field(
         default=(
-            QueueTemplate(Settings(NORMAL), "#"),
-            QueueTemplate(Settings(TEMPORARY)),
-            QueueTemplate(Settings(SUBSCRIPTION)),
+            QueueTemplate(new_settings(NORMAL), "#"),
+            QueueTemplate(new_settings(TEMPORARY)),
+            QueueTemplate(new_settings(SUBSCRIPTION)),
         )
     )
     """`normal`, `temporary` and `subscription` are always among them."""

@@ -4,12 +4,12 @@ Rule 1. A later setting is added with a default that switches it off, so older r
 Rule 2. Records leave out the defaults of all settings but the two that the first release wrote into every record.
 """
 
-from typing import Final, final
+from typing import Any, Final, final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-__all__ = ["COUNT_MAX", "DEAD_LETTER", "DROP_HEAD", "DURATION_MS_MAX", "REJECT", "Settings"]
+__all__ = ["COUNT_MAX", "DEAD_LETTER", "DROP_HEAD", "DURATION_MS_MAX", "REJECT", "Settings", "new_settings"]
 
 COUNT_MAX: Final = (1 << 63) - 1
 """The highest count of messages or other things: the maximum of a long in AMQP and in the log."""
@@ -59,11 +59,13 @@ class Settings(Struct, frozen=True, omit_defaults=True):
     """The time without use after which the queue ends; 0: none."""
     paused: bool = False
     """Whether nothing is delivered."""
+    priorities: bool = False
+    """Whether messages of a higher priority are delivered first."""
 
     @property
     def is_first_release(self) -> bool:
-        """Return whether the first release knows all of these settings."""
-        return self == Settings(self.template, self.messages_max)
+        """Return whether the first release knows all of these settings, or may ignore them."""
+        return self == Settings(self.template, self.messages_max, priorities=self.priorities)
 
     @property
     def makes_room(self) -> bool:
@@ -83,3 +85,8 @@ class Settings(Struct, frozen=True, omit_defaults=True):
     def with_values(self, values: "dict[str, int | str | bool]") -> "Settings":
         """Return these settings with other values, by name."""
         return replace(self, **values) if values else self
+
+
+def new_settings(template: str, **values: Any) -> Settings:
+    """Return the settings of a queue that is declared now; a queue of an older log has no priorities."""
+    return Settings(template, **{"priorities": True, **values})

@@ -185,6 +185,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             text="whether nothing is delivered",
             off="messages are delivered",
         ),
+        Setting(
+            name="priorities",
+            kind=SettingKind.FLAG,
+            text="whether messages of a higher priority are delivered first",
+            off="messages are delivered in the order of their arrival",
+        ),
     )
 }
 """Each setting by its name, in the order of listings."""

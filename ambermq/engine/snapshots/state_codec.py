@@ -33,11 +33,14 @@ import msgspec
 from ambermq.engine.entries.entry import Entry
 from ambermq.engine.entries.entry_word import WORD_BYTES, total_size
 from ambermq.engine.entries.expiry_runs import NO_RUNS, Runs
+from ambermq.engine.entries.priority import PRIORITY_MAX
 from ambermq.engine.errors import EngineError
 from ambermq.engine.model.attachment import Attachment, Condition
+from ambermq.engine.model.counters import Counters
+from ambermq.engine.model.levels import NO_LEVELS, Levels, count_of, with_words
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.muxer import Muxer, MuxerKind, Options
-from ambermq.engine.model.queue import Counters, Queue
+from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import EMPTY_STATE, Consumer, Links, Producer, State
 from ambermq.engine.model.subscription import Subscription
 from ambermq.engine.model.vhost_mode import VhostMode
@@ -56,7 +59,13 @@ _ENTRIES_A_ROW: Final = 1024
 _SORTED_AT_ONCE: Final = 1024
 _MAPPED_AT_ONCE: Final = 256
 _READY, _RETURNED, _ACQUIRED, _ASIDE, _DELAYED, _SCHEDULED = 1, 2, 3, 4, 5, 6
-_LISTS: Final = frozenset({_READY, _RETURNED, _ACQUIRED, _ASIDE, _DELAYED, _SCHEDULED})
+_LEVEL_READY, _LEVEL_RETURNED = 16, 32
+"""The list of priority 0; the others follow."""
+_PRIORITIES: Final = range(PRIORITY_MAX + 1)
+_LISTS: Final = frozenset(
+    {_READY, _RETURNED, _ACQUIRED, _ASIDE, _DELAYED, _SCHEDULED}
+    | {kind + priority for kind in (_LEVEL_READY, _LEVEL_RETURNED) for priority in _PRIORITIES}
+)
 
 _Value = TypeVar("_Value")
 _encode = msgspec.json.Encoder().encode
@@ -120,6 +129,8 @@ class _QueueRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Not written for a queue without delayed messages."""
     scheduled: int | msgspec.UnsetType = msgspec.UNSET
     """Not written for a queue without scheduled messages."""
+    leveled: int | msgspec.UnsetType = msgspec.UNSET
+    """The messages of other priorities than the default one. Not written for a queue without them."""
 
 
 class _EntriesRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -205,6 +216,7 @@ def _queue_rows(state: State) -> Iterator[_QueueRow]:
             queue.runs or msgspec.UNSET,
             len(queue.delayed) or msgspec.UNSET,
             len(queue.scheduled) or msgspec.UNSET,
+            count_of(queue.levels) or msgspec.UNSET,
         )
 
 
@@ -229,6 +241,9 @@ def _lists(state: State) -> Iterator[tuple[int, int, int, PersistentQueue]]:
         yield queue.id, 0, _ASIDE, queue.aside
         yield queue.id, 0, _DELAYED, queue.delayed
         yield queue.id, 0, _SCHEDULED, queue.scheduled
+        for level in queue.levels:
+            yield queue.id, 0, _LEVEL_READY + level.priority, level.ready
+            yield queue.id, 0, _LEVEL_RETURNED + level.priority, level.returned
         for consumer, words in _sorted_items(queue.acquired):
             yield queue.id, consumer, _ACQUIRED, words
 
@@ -405,11 +420,13 @@ class _Parts:
         scheduled = self.lists.get((row.id, _SCHEDULED), EMPTY_QUEUE)
         acquired, entries = self.acquired.get(row.id, {}), self.entries.get(row.id, {})
         held = sum(map(len, acquired.values()))
-        counts = (len(ready), len(returned), len(aside), len(delayed), len(scheduled), held, len(entries))
-        waiting = (row.ready, row.returned, row.aside or 0, row.delayed or 0, row.scheduled or 0)
+        levels = self._levels(row.id)
+        waits = (len(ready), len(returned), len(aside), len(delayed), len(scheduled), count_of(levels))
+        counts = (*waits, held, len(entries))
+        waiting = (row.ready, row.returned, row.aside or 0, row.delayed or 0, row.scheduled or 0, row.leveled or 0)
         expected = (*waiting, row.acquired_count, row.entries)
         if counts != expected:
-            what = "ready, returned, aside, delayed, scheduled, acquired, known"
+            what = "ready, returned, aside, delayed, scheduled, leveled, acquired, known"
             raise ImageFault(f"queue {row.name!r}: expected {expected} {what}; found {counts}")
         return Queue(
             row.id,
@@ -434,7 +451,16 @@ class _Parts:
             row.runs or NO_RUNS,
             delayed,
             scheduled,
+            levels,
         )
+
+    def _levels(self, queue: int) -> Levels:
+        levels = NO_LEVELS
+        for kind, are_returned in ((_LEVEL_READY, False), (_LEVEL_RETURNED, True)):
+            lists = {priority: self.lists.get((queue, kind + priority), EMPTY_QUEUE) for priority in _PRIORITIES}
+            words = {priority: some.to_bytes() for priority, some in lists.items() if some}
+            levels = with_words(levels, words, are_returned=are_returned)
+        return levels
 
 
 def _subscribed(rows: list[_SubscriptionRow]) -> dict[str, Any]:

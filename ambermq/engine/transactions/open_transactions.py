@@ -5,6 +5,7 @@ from typing import Final, final
 from ambermq.engine.commands import TIMEOUT, Post, Transaction
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.entries.entry_word import WORD_BYTES, size_code, size_of
+from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.engine.transactions.reservations import Reservations
 from ambermq.log.format.record import RECORD
 
@@ -104,7 +105,7 @@ class OpenTransactions:
 def _head_bytes(post: Post, chunk_bytes: int) -> int:
     """Return the bytes of the records of a post without the messages, at most.
 
-    Each message names the queues and its pieces; its time to live and its due time have a record each.
+    Each message names the queues and its pieces; its time to live, its due time and its priority have a record each.
     """
     messages, queues_bytes = post.messages, WORD_BYTES * len(post.queues)
     size = sum([RECORD.size + queues_bytes + WORD_BYTES * (2 + len(body) // chunk_bytes) for body in messages.bodies])
@@ -112,6 +113,8 @@ def _head_bytes(post: Post, chunk_bytes: int) -> int:
         size += RECORD.size + queues_bytes + WORD_BYTES
     if messages.time_ms or messages.delay_ms:
         size += RECORD.size + queues_bytes + WORD_BYTES * len(messages.bodies)
+    if messages.priority != PRIORITY_DEFAULT:
+        size += RECORD.size + queues_bytes
     return size
 
 

@@ -16,7 +16,7 @@ from ambermq.engine.errors import EngineError
 from ambermq.engine.model.queue_template import PREDEFINED, QueueTemplate, QueueTemplates, TemplateAttachment
 from ambermq.engine.patterns.pattern import check_pattern
 from ambermq.engine.selectors.fields import fault_of
-from ambermq.engine.settings.queue_settings import Settings
+from ambermq.engine.settings.queue_settings import new_settings
 from ambermq.engine.settings.setting_table import SETTINGS
 from ambermq.tools.config.attachment_options import ARGUMENT_KEYS, options_in
 from ambermq.tools.terminal.errors import ToolError
@@ -72,7 +72,7 @@ def _read(table: Any, where: str, mistakes: list[ToolError]) -> QueueTemplate:
             properties |= {key: _property(table, key, where)} if key in table else {}
         except ToolError as mistake:
             mistakes.append(mistake)
-    settings = Settings(name, **properties)
+    settings = new_settings(name, **properties)
     return QueueTemplate(settings, pattern, _attach(table.get("attach", []), where))
 
 

@@ -21,7 +21,7 @@ from ambermq.engine.model.queue_template import NORMAL, QueueTemplate, QueueTemp
 from ambermq.engine.model.state import EMPTY_STATE
 from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.engine.routing.router import WIRING, Router
-from ambermq.engine.settings.queue_settings import Settings
+from ambermq.engine.settings.queue_settings import new_settings
 from ambermq.engine.settings.setting_table import changed_settings
 from ambermq.tools.config.attachment_options import options_of
 from ambermq.tools.wiring.document import AttachmentEntry, Wiring, settings_in
@@ -59,13 +59,13 @@ class DryRun:
     def load(self, wiring: Wiring) -> None:
         """Add the wiring that a broker has, without the attachments of templates and without limits."""
         names = sorted({queue.template or NORMAL for queue in wiring.queues})
-        bare = QueueTemplates(tuple(QueueTemplate(Settings(name)) for name in names)).with_defaults()
+        bare = QueueTemplates(tuple(QueueTemplate(new_settings(name)) for name in names)).with_defaults()
         no_limits: dict[str, Any] = dict.fromkeys(_SHAPES, _ANY)
         config = replace(_NO_COUNTS, templates=bare, **no_limits)
         for muxer in wiring.muxers:
             self._do(DeclareMuxer("", muxer.name, muxer.kind, muxer.options), config)
         for queue in wiring.queues:
-            settings = changed_settings(Settings(queue.template or NORMAL), queue.settings)
+            settings = changed_settings(new_settings(queue.template or NORMAL), queue.settings)
             self._do(DeclareQueue("", queue.name, settings), config)
         for one in wiring.attachments:
             self._load_attachment(one, config)
@@ -114,4 +114,4 @@ def _template(row: Mapping[str, Any]) -> QueueTemplate:
     for one in row["attach"]:
         options = options_of(one)
         attach.append(TemplateAttachment(one["muxer"], options.argument, options.called))
-    return QueueTemplate(changed_settings(Settings(row["name"]), settings_in(row)), row["pattern"], tuple(attach))
+    return QueueTemplate(changed_settings(new_settings(row["name"]), settings_in(row)), row["pattern"], tuple(attach))

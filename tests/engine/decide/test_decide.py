@@ -56,7 +56,7 @@ from ambermq.engine.events import (
 from ambermq.engine.fold.apply import fold
 from ambermq.engine.model.muxer import QUEUE_MUXER, TOPIC_MUXER, MuxerKind
 from ambermq.engine.routing.router import Router
-from ambermq.engine.settings.queue_settings import Settings
+from ambermq.engine.settings.queue_settings import Settings, new_settings
 from ambermq.snapshot.persistent_map import PersistentMap
 from tests.engine.world import World
 
@@ -80,7 +80,7 @@ def test_attaching_creates_a_queue_once() -> None:
     world = World()
     producer = world.producer("q")
     assert world.events[3:] == [
-        QueueDeclared(QUEUE, 1_000, "q", Settings()),
+        QueueDeclared(QUEUE, 1_000, "q", new_settings("normal")),
         Attached(QUEUE + 1, 1_000, 1, QUEUE, "q"),
         ProducerAttached(QUEUE + 2, 1_000, 1, "q", "container", "link"),
     ]

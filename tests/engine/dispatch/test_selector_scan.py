@@ -202,7 +202,7 @@ def test_a_tick_ends_a_scan_after_its_time() -> None:
     offsets = []
     for _ in range(4):
         broker.rig.step()
-        offsets.append(scan._position >> 16)
+        offsets.append(scan._place.position >> 16)
     assert [second - first for first, second in pairwise(offsets)] == [3, 3, 3]
 
 

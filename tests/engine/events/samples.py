@@ -31,6 +31,7 @@ from ambermq.engine.events import (
     MuxerDeclared,
     MuxerDeleted,
     MuxerUpdated,
+    Prioritized,
     ProducerAttached,
     ProducerDetached,
     Published,
@@ -225,6 +226,17 @@ _PLAIN: Final = (
         "1 message of 'orders', 'queue 3' with a time to live of 1 ms: 11",
         golden="0000000000000000180000000000000000000000000000000b0000000000000000000000000000000100000000001e04"
         "010000000000000002000000000000000300000000000000",
+    ),
+    Sample(
+        Prioritized(16, TIME_US, (2,), 11, 2, 9),
+        "2 messages of 'orders' with priority 9: 11 to 12",
+        golden="0000000000000000000000000000000002000000000000000b0000000000000000000000000000000200000009002200",
+    ),
+    Sample(
+        Prioritized(16, TIME_US, (2, 3), 11, 1, 0),
+        "1 message of 'orders', 'queue 3' with priority 0: 11",
+        golden="0000000000000000100000000000000000000000000000000b0000000000000000000000000000000100000000002204"
+        "02000000000000000300000000000000",
     ),
     Sample(
         Committed(16, TIME_US, 11, 3, 2),

@@ -70,7 +70,7 @@ def place_in(state: State, queue: int, word: bytes) -> tuple[MessagePlaceState, 
     for consumer, held in known.acquired.items():
         if held.remove(word)[0]:
             return MessagePlaceState.ACQUIRED, consumer, count
-    if any(words.remove(word)[0] for words in (known.ready, known.returned, known.delayed)):
+    if any(words.remove(word)[0] for words in (*known.available_lists, known.delayed)):
         return MessagePlaceState.AVAILABLE, 0, count
     if known.scheduled.remove(word)[0]:
         return MessagePlaceState.SCHEDULED, 0, count

@@ -72,10 +72,21 @@ def test_every_attribute_is_known_to_the_image() -> None:
     assert [*Queue.__struct_fields__] == [
         *("id", "name", "settings", "ready", "returned", "acquired", "entries", "exclusions", "size"),
         *("acquired_count", "acquired_size", "published", "delivered", "accepted", "counters", "lifetime", "consumers"),
-        *("aside", "timed", "runs", "delayed", "scheduled"),
+        *("aside", "timed", "runs", "delayed", "scheduled", "levels"),
     ]
     assert [*Entry.__struct_fields__] == [
-        *("count", "excluded", "annotations", "chunks", "origin", "marks", "set_aside_for", "expires_us", "due_us"),
+        *(
+            "count",
+            "excluded",
+            "annotations",
+            "chunks",
+            "origin",
+            "marks",
+            "set_aside_for",
+            "expires_us",
+            "due_us",
+            "priority",
+        ),
     ]
 
 

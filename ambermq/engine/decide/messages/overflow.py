@@ -97,18 +97,18 @@ def size_of_run(command: Publish) -> int:
 def displaced(queue: Queue, count: int, size: int, config: EngineConfig) -> bytes:
     """Return the packed words of the oldest available messages that `count` messages of `size` bytes displace.
 
-    They are at most as many as one event names, in the order in which the queue has them.
+    They are those of the lowest priority first, and at most as many as one event names. The words rise.
     """
     settings = queue.settings
     count += queue.waiting - (settings.messages_max or config.queue_messages_max)
     size = queue.waiting_size + size - settings.bytes_max if settings.bytes_max else 0
     words: list[int] = []
-    for word in merge(_words(queue.returned), _words(queue.ready)):
+    for word in _oldest_first(queue):
         if (len(words) >= count and size <= 0) or len(words) >= config.dispatch_messages_max:
             break
         words.append(word)
         size -= size_of(word)
-    return pack_words(words)
+    return pack_words(sorted(words) if queue.levels else words)
 
 
 def makes_enough(queue: Queue, words: bytes, count: int, size: int, config: EngineConfig) -> bool:
@@ -117,6 +117,13 @@ def makes_enough(queue: Queue, words: bytes, count: int, size: int, config: Engi
     left = (settings.messages_max or config.queue_messages_max) - queue.waiting + len(words) // WORD_BYTES
     bytes_left = settings.bytes_max - queue.waiting_size + total_size(words)
     return count <= left and (not settings.bytes_max or size <= bytes_left)
+
+
+def _oldest_first(queue: Queue) -> Iterator[int]:
+    """Yield the available words of a queue, those of the lowest priority first, the oldest of each first."""
+    for priority in reversed(queue.serving_order):
+        returned, ready = queue.available_of(priority)
+        yield from merge(_words(returned), _words(ready))
 
 
 def _words(words: PersistentQueue) -> Iterator[int]:

@@ -44,6 +44,7 @@ from ambermq.engine.entries.entry_word import WORD_BYTES, size_code, size_of
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.errors import Refused
 from ambermq.engine.events import Discarded, Drawn, Event, Published
+from ambermq.engine.model.levels import count_of
 from ambermq.engine.model.publish_options import Unroutable
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import Producer, State
@@ -307,6 +308,8 @@ def _to_queues(
         settings, known = queue.settings, added
         left = (settings.messages_max or config.queue_messages_max) - queue.ready.count - queue.returned.count
         left -= queue.aside.count + queue.delayed.count + queue.scheduled.count
+        if queue.levels:
+            left -= count_of(queue.levels)
         if added is not NOTHING_ADDED:
             left -= added.counts.get(queue_id, 0)
         if reserved is not None and queue_id in reserved.counts:

@@ -1,7 +1,7 @@
 """The records of messages that their queues take: in one run, in several, or in pieces if they are large.
 
 Rule 1. A run's messages fit into half of a batch, and all its heads into the other half.
-Rule 2. What says when messages expire or are due is behind them, in the same batch.
+Rule 2. What says when messages expire or are due, and their priority, is behind them, in the same batch.
 """
 
 from collections.abc import Sequence
@@ -11,10 +11,11 @@ from msgspec.structs import replace
 
 from ambermq.engine.commands import Publish
 from ambermq.engine.decide.context import Decision, DecisionContext
-from ambermq.engine.decide.messages.times import due_us_of, times_of
+from ambermq.engine.decide.messages.additions import additions_of, due_us_of
 from ambermq.engine.effects import AT_CLOSE, NOW, PublishDone
 from ambermq.engine.entries.entry_word import WORD_BYTES, make_run
 from ambermq.engine.entries.outcome import OutcomeKind
+from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.engine.events import Chunked, Event, Published
 from ambermq.log.buffer import Buffer
 from ambermq.log.config import BATCH_OVERHEAD_BYTES
@@ -35,7 +36,8 @@ def stored(command: Publish, queues: tuple[int, ...], context: DecisionContext, 
     if command.size > config.chunk_bytes:
         return _large_run(command, queues, context), [done]
     messages_max = count if size <= context.batch_bytes_max // 2 else event_messages_max(queues, context)
-    if messages_max == count and not (command.ttl_ms or command.time_ms or command.delay_ms):
+    is_plain = command.priority == PRIORITY_DEFAULT
+    if messages_max == count and is_plain and not (command.ttl_ms or command.time_ms or command.delay_ms):
         # The common case.
         place, bodies = (context.next_offset, context.now_us), command.bodies
         return [published(command, queues, place, list(map(len, bodies)), bodies, command.id_hashes)], [done]
@@ -48,9 +50,9 @@ def stored(command: Publish, queues: tuple[int, ...], context: DecisionContext, 
         place, bodies = (offset, context.now_us), part.bodies
         event = published(part, queues, place, list(map(len, bodies)), bodies, part.id_hashes)
         offset += len(part.bodies)
-        times = times_of(command, event, context.now_us, offset)
-        events += [event, *times]
-        offset += len(times)
+        additions = additions_of(command, event, context.now_us, offset)
+        events += [event, *additions]
+        offset += len(additions)
     return events, [done]
 
 
@@ -97,7 +99,7 @@ def _large_run(command: Publish, queues: tuple[int, ...], context: DecisionConte
         offset = context.next_offset + len(chunks)
         last = pieces[-1:] if chunks else [body]
         event = published(command, queues, (offset, context.now_us), [len(view)], last, [id_hash], chunks)
-        times = times_of(command, event, context.now_us, offset + 1)
-        events += [event, *times]
-        context = replace(context, next_offset=offset + 1 + len(times))
+        additions = additions_of(command, event, context.now_us, offset + 1)
+        events += [event, *additions]
+        context = replace(context, next_offset=offset + 1 + len(additions))
     return events

@@ -16,9 +16,9 @@ from typing import Any, Final, NamedTuple
 from ambermq.engine.commands import COMMITTED, ROLLBACK, Discharge, Post, Publish, TidyQueues, Transaction
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.end_nodes import end_nodes
+from ambermq.engine.decide.messages.additions import additions_of
 from ambermq.engine.decide.messages.overflow import displaced
 from ambermq.engine.decide.messages.stored import published
-from ambermq.engine.decide.messages.times import times_of
 from ambermq.engine.effects import Answered, Effect, Posted, PublishDone, RefusedCommand, Unfinished
 from ambermq.engine.entries.discard_reason import DiscardReason
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
@@ -157,9 +157,9 @@ def _committed(state: State, command: Discharge, context: DecisionContext) -> De
         # The runs of a post have consecutive offsets, so their times are those of one run.
         words, size = b"".join([one.words for one in parts]), sum([one.size for one in parts])
         whole = Published(parts[0].offset, context.now_us, post.queues, messages.producer, words, size)
-        times = times_of(messages, whole, context.now_us - (elapsed_us - post.time_us), offset)
-        offset += len(times)
-        events += [*parts, *times]
+        additions = additions_of(messages, whole, context.now_us - (elapsed_us - post.time_us), offset)
+        offset += len(additions)
+        events += [*parts, *additions]
     count = sum([len(post.messages.bodies) for post in transaction.posts])
     if count or transaction.retirements:
         events.append(Committed(offset, context.now_us, first, count, len(transaction.retirements)))

@@ -17,7 +17,7 @@ from ambermq.engine.entries.entry_word import WORD_BYTES, unpack_words
 from ambermq.engine.entries.expiry_runs import expired_ranges, next_expiry
 from ambermq.engine.loop.schedule import FOREVER_US
 from ambermq.engine.model.queue import Queue
-from ambermq.snapshot.persistent_queue import PersistentQueue
+from ambermq.engine.model.word_ranges import words_between
 
 __all__ = ["ExpiryTimers", "expired_words"]
 
@@ -144,7 +144,7 @@ def _has_any(queue: Queue | None, wanted: _Range) -> bool:
 def expired_words(queue: Queue, now_us: int, count_max: int) -> list[int]:
     """Return words that wait and have expired, at most `count_max`, the oldest of each list first."""
     found: dict[int, None] = {}
-    for words in (queue.returned, queue.ready, queue.delayed):
+    for words in (*queue.available_lists, queue.delayed):
         for first, end in expired_ranges(queue.runs, now_us):
             above = (first << 16) - 1
             while len(found) < count_max and (run := words.run_above(above)):
@@ -161,19 +161,6 @@ def _words_of(queue: Queue | None, wanted: _Range, now_us: int) -> list[int]:
     if queue is None or not queue.timed:
         return []
     last = wanted.first + wanted.length
-    lists = (queue.returned, queue.ready, *queue.timer_lists)
-    words = [word for one in lists for word in _between(one, wanted.first, last)]
+    lists = (*queue.available_lists, *queue.timer_lists)
+    words = [word for one in lists for word in unpack_words(words_between(one, wanted.first, last))]
     return [word for word in words if 0 < queue.expiry_of(word) <= now_us]
-
-
-def _between(words: PersistentQueue, first: int, end: int) -> list[int]:
-    """Return the words of an ordered list whose entries are in a range."""
-    found: list[int] = []
-    above = (first << 16) - 1
-    while run := words.run_above(above):
-        some = [word for word in unpack_words(run) if word >> 16 < end]
-        found += some
-        if len(some) * WORD_BYTES < len(run):
-            break
-        above = some[-1]
-    return found

@@ -37,12 +37,13 @@ class MessageRecogniser:
     __slots__ = (
         *("_fixed", "_fixed_of", "_head", "_head_of", "_id_of", "_id_place", "_rest_bytes", "_size", "_size_of"),
         *("_tail", "_tail_after", "_tail_of", "_tail_start"),
-        *("delivery", "is_durable", "ttl_ms"),
+        *("delivery", "is_durable", "priority", "ttl_ms"),
     )
 
     def __init__(self, outline: Outline, payload: Buffer) -> None:
         """Create the recogniser of a message; `learn_message` checks which messages have one."""
         self.is_durable, self.ttl_ms, self.delivery = outline.is_durable, outline.ttl_ms, outline.delivery
+        self.priority = outline.priority
         self._id_place = place = outline.id_place
         self._id_of = itemgetter(slice(place.start, place.stop) if place else slice(0))
         self._head_of = itemgetter(slice(outline.head_bytes))

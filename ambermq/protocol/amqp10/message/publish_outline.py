@@ -1,4 +1,4 @@
-"""The outline of a message, which the engine needs to store it: durable, its time to live, the hash of its id.
+"""The outline of a message, which the engine needs to store it: durable, priority, time to live, the hash of its id.
 
     header | annotations | properties: list, its size, code of message-id | message-id | properties | … | body: its size
     the head: equal bytes mean the same outline                           | hashed     | the tail, up to the last size
@@ -47,6 +47,8 @@ class Outline(NamedTuple):
     is_durable: bool
     ttl_ms: int
     """The time to live in the header; 0 without one."""
+    priority: int
+    """The priority in the header, at most 9; 4 without one."""
     delivery: DeliveryTime
     """When the message is to be available, by its annotations."""
     id_hash: int
@@ -88,7 +90,7 @@ def read_outline(payload: Buffer) -> Outline:
     """
     end = len(payload)
     position = code = 0
-    is_durable, ttl_ms, delivery = False, 0, AT_ONCE
+    is_durable, ttl_ms, priority, delivery = False, 0, _PRIORITY_DEFAULT, AT_ONCE
     annotations: tuple[int, int] | None = None
     if not end:
         raise DecodeError("the message has no section")
@@ -100,7 +102,8 @@ def read_outline(payload: Buffer) -> Outline:
             code, start = read_descriptor(payload, position, end, code)
         if code > Section.PROPERTIES:
             size_place = _last_size(payload, check_sections(payload, position, previous))
-            return Outline(is_durable, ttl_ms, delivery, 0, annotations, None, start, position, previous, *size_place)
+            kind = (is_durable, ttl_ms, priority, delivery)
+            return Outline(*kind, 0, annotations, None, start, position, previous, *size_place)
         stop = section_end(payload, start, end, code)
         if code == Section.PROPERTIES:
             place, head_bytes = _id_place(payload, start, stop)
@@ -108,16 +111,16 @@ def read_outline(payload: Buffer) -> Outline:
             last = check_sections(payload, stop, code)
             size_place = _last_size(payload, last) if last > stop else (stop, stop)
             return Outline(
-                is_durable, ttl_ms, delivery, id_hash, annotations, place, head_bytes, stop, code, *size_place
+                is_durable, ttl_ms, priority, delivery, id_hash, annotations, place, head_bytes, stop, code, *size_place
             )
         if code == Section.HEADER:
-            is_durable, ttl_ms = _header_fields(payload, start, stop)
+            is_durable, priority, ttl_ms = _header_fields(payload, start, stop)
         elif code == Section.DELIVERY_ANNOTATIONS:
             annotations = position, stop
         elif code == Section.MESSAGE_ANNOTATIONS:
             delivery = delivery_time(payload, start, stop)
         position = stop
-    return Outline(is_durable, ttl_ms, delivery, 0, annotations, None, 0, end, code, end, end)
+    return Outline(is_durable, ttl_ms, priority, delivery, 0, annotations, None, 0, end, code, end, end)
 
 
 def _last_size(payload: Buffer, start: int) -> tuple[int, int]:
@@ -133,14 +136,14 @@ def _last_size(payload: Buffer, start: int) -> tuple[int, int]:
             return start + 1, start + 1
 
 
-def _header_fields(payload: Buffer, start: int, stop: int) -> tuple[bool, int]:
-    """Return durable and ttl of the header whose list begins at `start`.
+def _header_fields(payload: Buffer, start: int, stop: int) -> tuple[bool, int, int]:
+    """Return durable, priority and ttl of the header whose list begins at `start`.
 
     Of the fields behind durable a bad one is none: a message with such a header is stored as it came.
     """
     field = _first_field(payload, start, stop)
     if field == stop:
-        return False, 0
+        return False, _PRIORITY_DEFAULT, 0
     code = payload[field]
     if code in _FALSE or code == 0x41:
         is_durable, field = code == 0x41, field + 1
@@ -148,9 +151,14 @@ def _header_fields(payload: Buffer, start: int, stop: int) -> tuple[bool, int]:
         is_durable, field = payload[field + 1] == 1, field + 2
     else:
         raise DecodeError(f"header: durable: expected a boolean, found format code 0x{code:02x}")
-    if field >= stop or _count_of(payload, start) < _TTL_FIELD:
-        return is_durable, 0
-    return is_durable, _ttl_at(payload, field + _PRIORITY_BYTES.get(payload[field], stop), stop)
+    count = _count_of(payload, start)
+    if field >= stop or count < _PRIORITY_FIELD:
+        return is_durable, _PRIORITY_DEFAULT, 0
+    has_priority = payload[field] == _UBYTE and field + 1 < stop
+    priority = min(payload[field + 1], _PRIORITY_MAX) if has_priority else _PRIORITY_DEFAULT
+    if count < _TTL_FIELD:
+        return is_durable, priority, 0
+    return is_durable, priority, _ttl_at(payload, field + _PRIORITY_BYTES.get(payload[field], stop), stop)
 
 
 def _ttl_at(payload: Buffer, field: int, stop: int) -> int:
@@ -219,7 +227,11 @@ def _first_field(payload: Buffer, start: int, stop: int) -> int:
 
 _UINT: Final = Struct(">I").unpack_from
 _FALSE: Final = frozenset((0x40, 0x42))
+_PRIORITY_FIELD: Final = 2
 _TTL_FIELD: Final = 3
+_PRIORITY_DEFAULT: Final = 4
+_PRIORITY_MAX: Final = 9
+_UBYTE: Final = 0x50
 _PRIORITY_BYTES: Final = {0x40: 1, 0x50: 2}
 """The bytes of a ubyte or null, by its format code."""
 _TTL_BYTES: Final = {0x40: 0, 0x43: 0, 0x52: 1, 0x70: 4}

@@ -16,6 +16,7 @@ from typing import Final, final
 from ambermq.engine.commands import Publish, Transaction
 from ambermq.engine.effects import ProducerReady, PublishDone
 from ambermq.engine.entries.outcome import OutcomeKind
+from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.protocol.amqp10.errors import DecodeError, LinkFault
 from ambermq.protocol.amqp10.events import TransferRun
 from ambermq.protocol.amqp10.link.receiver import Receiver
@@ -36,9 +37,9 @@ from ambermq.protocol.server_limits import ServerLimits
 
 __all__ = ["QUEUE_FULL", "ProducerLink"]
 
-_Kind = tuple[bool, int, DeliveryTime]
+_Kind = tuple[bool, int, int, DeliveryTime]
 """What messages of one command have in common: durability, time to live, and when they are to be available."""
-_PLAIN: Final[_Kind] = (False, 0, AT_ONCE)
+_PLAIN: Final[_Kind] = (False, 0, PRIORITY_DEFAULT, AT_ONCE)
 QUEUE_FULL: Final = "queue-full"
 """The reason for a sender whose messages are rejected because a queue has its maximum length."""
 
@@ -135,7 +136,7 @@ class ProducerLink:
             self._publish_each(run, transaction)
             return
         publish = Publish(self, self.producer, run.first_id, bodies, hashes, size, recogniser.is_durable, run.settled)
-        publish.ttl_ms = recogniser.ttl_ms
+        publish.ttl_ms, publish.priority = recogniser.ttl_ms, recogniser.priority
         publish.transaction = transaction
         publish.time_ms, publish.delay_ms = recogniser.delivery
         self.peer.gateway.engine.publish(publish)
@@ -207,8 +208,8 @@ class ProducerLink:
             size = sum(map(len, bodies))
             may_create = None if self.guard is None else self.guard.may_create
             publish = Publish(self, self.producer, first_id, bodies, hashes, size, kind[0], run.settled, may_create)
-            publish.ttl_ms = kind[1]
-            publish.time_ms, publish.delay_ms = kind[2]
+            publish.ttl_ms, publish.priority = kind[1], kind[2]
+            publish.time_ms, publish.delay_ms = kind[3]
             publish.by = "" if self.guard is None else self.guard.user
             publish.transaction = transaction
             self.peer.gateway.engine.publish(publish)
@@ -237,12 +238,13 @@ class ProducerLink:
         if recogniser is not None:
             hashes = recogniser.id_hashes((payload,))
             if hashes is not None:
-                return payload, (recogniser.is_durable, recogniser.ttl_ms, recogniser.delivery), hashes[0]
+                kind = (recogniser.is_durable, recogniser.ttl_ms, recogniser.priority, recogniser.delivery)
+                return payload, kind, hashes[0]
         outline = read_outline(payload)
         self._recogniser = learn_message(outline, payload)
         if outline.delivery_annotations is not None:
             payload = without_delivery_annotations(payload, outline.delivery_annotations)
-        return payload, (outline.is_durable, outline.ttl_ms, outline.delivery), outline.id_hash
+        return payload, (outline.is_durable, outline.ttl_ms, outline.priority, outline.delivery), outline.id_hash
 
     def finish(self, done: PublishDone) -> None:
         """Settle a run, and top up the sender's credit."""

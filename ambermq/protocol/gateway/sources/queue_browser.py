@@ -108,7 +108,7 @@ class QueueBrowser:
         else:
             self._queue = queue.id
             self.peer.gateway.engine.submit(NoteBrowser(queue.id, 1))
-        self._chunks = chain(queue.returned.chunks(), queue.ready.chunks())
+        self._chunks = chain.from_iterable([words.chunks() for words in queue.available_lists])
         self._entries = queue.entries
         self.link.available = queue.available
         offered = offered_by(self.terms)

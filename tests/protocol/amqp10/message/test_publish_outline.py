@@ -340,3 +340,23 @@ def test_what_is_no_message(payload: bytes) -> None:
 def test_a_footer_before_the_body_is_accepted(head: str) -> None:
     """The client rhea writes it there, and other clients read it."""
     read_outline(bytes.fromhex(head + "005378c10100" + "005375a000" + "005375a000"))
+
+
+@pytest.mark.parametrize(
+    ("header", "priority", "ttl_ms"),
+    [
+        ("005370c0020141", 4, 0),
+        ("005370c00402415007", 7, 0),
+        ("005370c004024150ff", 9, 0),
+        ("005370c003024140", 4, 0),
+        ("005370c006034150095209", 9, 9),
+        ("005370c005034140 5209", 4, 9),
+        ("005370c00302 4143", 4, 0),
+        ("005370c00302 4150", 4, 0),
+        ("00537045", 4, 0),
+    ],
+)
+def test_the_priority_of_a_header(header: str, priority: int, ttl_ms: int) -> None:
+    """At most 9; 4 without one, and if the field is bad: such a message is stored as it came."""
+    outline = read_outline(bytes.fromhex(header + "005375a000"))
+    assert (outline.priority, outline.ttl_ms) == (priority, ttl_ms)

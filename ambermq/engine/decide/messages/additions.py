@@ -1,14 +1,15 @@
-"""The events behind that of messages: their time to live, and when they are due."""
+"""The events behind that of messages: their time to live, when they are due, and their priority."""
 
 from ambermq.engine.commands import Publish
 from ambermq.engine.entries.entry_word import WORD_BYTES
-from ambermq.engine.events import Event, Published, Scheduled, Timed
+from ambermq.engine.entries.priority import PRIORITY_DEFAULT
+from ambermq.engine.events import Event, Prioritized, Published, Scheduled, Timed
 from ambermq.engine.settings.queue_settings import DURATION_MS_MAX
 
-__all__ = ["due_us_of", "times_of"]
+__all__ = ["additions_of", "due_us_of"]
 
 
-def times_of(command: Publish, event: Published, arrived_us: int, offset: int) -> list[Event]:
+def additions_of(command: Publish, event: Published, arrived_us: int, offset: int) -> list[Event]:
     """Return the events behind that of messages, from an offset on; both times count from their arrival."""
     events: list[Event] = []
     if command.ttl_ms:
@@ -17,6 +18,9 @@ def times_of(command: Publish, event: Published, arrived_us: int, offset: int) -
         events.append(Timed(offset, event.time_us, event.queues, event.offset, count, left_ms))
     if due_us := due_us_of(command, event.time_us, arrived_us):
         events.append(Scheduled(offset + len(events), event.time_us, event.queues, due_us, event.words))
+    if command.priority != PRIORITY_DEFAULT:
+        place, count = offset + len(events), len(event.words) // WORD_BYTES
+        events.append(Prioritized(place, event.time_us, event.queues, event.offset, count, command.priority))
     return events
 
 

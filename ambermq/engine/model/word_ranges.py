@@ -1,0 +1,37 @@
+"""The words of an ordered list whose entries are in a range of offsets."""
+
+from ambermq.engine.entries.entry_word import WORD_BYTES, entry_of, pack_words, unpack_words
+from ambermq.snapshot.persistent_queue import PersistentQueue
+
+__all__ = ["last_entry", "words_below", "words_between"]
+
+
+def words_below(words: PersistentQueue, before: int) -> bytes:
+    """Return the packed words at the head of an ordered queue whose entries are below an offset."""
+    runs = []
+    for run in words.chunks():
+        last = entry_of(int.from_bytes(run[-WORD_BYTES:], "little"))
+        if last >= before:
+            kept = [word for word in unpack_words(run) if entry_of(word) < before]
+            runs.append(run[: len(kept) * WORD_BYTES])
+            break
+        runs.append(run)
+    return b"".join(runs)
+
+
+def words_between(words: PersistentQueue, first: int, end: int) -> bytes:
+    """Return the packed words of an ordered queue whose entries are from `first` up to `end`."""
+    found: list[int] = []
+    above = (first << 16) - 1
+    while run := words.run_above(above):
+        some = [word for word in unpack_words(run) if word >> 16 < end]
+        found += some
+        if len(some) * WORD_BYTES < len(run):
+            break
+        above = some[-1]
+    return pack_words(found)
+
+
+def last_entry(words: PersistentQueue) -> int:
+    """Return the entry of the last word of a queue; -1 without one."""
+    return entry_of(int.from_bytes(words.last(), "little")) if words else -1
