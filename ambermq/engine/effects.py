@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from ambermq.engine.entries.entry import Entry
 from ambermq.engine.entries.outcome import OutcomeKind
+from ambermq.engine.entries.stored_message import StoredMessage
 from ambermq.engine.model.subscription import Subscription
 from ambermq.log.buffer import Buffer
 
@@ -24,6 +25,7 @@ __all__ = [
     "NOW",
     "ActiveChanged",
     "Answered",
+    "ChunkStored",
     "CommandFailed",
     "ConsumerEnded",
     "ConsumerReady",
@@ -65,6 +67,21 @@ class PublishDone(Struct):
 
 
 @final
+class ChunkStored(Struct):
+    """A piece of a large message is durable, or refused."""
+
+    link: Any
+    upload: Any
+    """The Upload."""
+    size: int
+    """The bytes of the piece."""
+    condition: str = ""
+    """The condition of the refusal; empty if the piece is stored."""
+    description: str = ""
+    after: int = AT_CLOSE
+
+
+@final
 class Posted(Struct):
     """A transaction takes a run of messages, whose PublishDone follows. The loop holds it; it never leaves."""
 
@@ -85,8 +102,8 @@ class Deliver(Struct):
     """The columns of each entry; None if no entry has any."""
     settled: bool = False
     after: int = AT_CLOSE
-    bodies: Sequence[Buffer] = ()
-    """The messages, set when the effect leaves."""
+    bodies: Sequence[Buffer | StoredMessage] = ()
+    """The messages, set when the effect leaves. Large ones are read piece by piece."""
     cancelled: bool = False
     """The consumer ended and its words are available again: nothing may be sent."""
     elapsed_us: int = 0
@@ -211,6 +228,7 @@ class Unfinished(Struct):
 Effect = (
     PublishDone
     | Deliver
+    | ChunkStored
     | OutcomeApplied
     | ProducerReady
     | ConsumerReady

@@ -73,6 +73,18 @@ class ServerLimits:
     this happens, and falls back when nothing of the producer is unfinished. Below `credit_max` it never grows."""
     run_bytes_max: int = 1 << 20
     """Messages that one command publishes. A longer run is split."""
+    uploads_max: int = bounded(16, least=1)
+    """Messages of one connection larger than `chunk_bytes` that may arrive at a time. A further one is rejected."""
+    uploads_bytes_max: int = 16 << 30
+    """Bytes of all such messages of a virtual host that are not complete; they are on its disk. A message that would
+    exceed it is rejected."""
+    uploads_unsynced_bytes: int = bounded(2 << 20, least=1)
+    """Bytes of such messages of a virtual host that are written and not durable. The next ones wait, so that a sync
+    stays short for other messages."""
+    upload_ahead_bytes: int = bounded(2 << 20, least=1)
+    """Bytes of such messages of one connection that wait for the disk. With more the connection is not read from."""
+    upload_idle_ms: int = bounded(60_000, least=1)
+    """The link of such a message is detached if nothing of it arrives for this time."""
     memory_bytes_max: int = 0
     """Memory for what peers make the broker hold; 0: a quarter of what this process may use."""
     memory_stall_ms: int = bounded(10_000, least=1)

@@ -4,9 +4,10 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from ambermq.engine.commands import AttachConsumer, AttachProducer, Command, Publish
+from ambermq.engine.commands import AttachConsumer, AttachProducer, Command, Publish, ReportDamage
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import ConsumerReady, Deliver, Effect, ProducerReady
+from ambermq.engine.entries.stored_message import StoredMessage
 from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.loop.recovery import fold_log
 from ambermq.engine.loop.schedule import SOON, Due
@@ -60,11 +61,35 @@ class Rig:
         """Submit and end the tick; nothing is synced yet."""
         for command in commands:
             self.loop.submit(command)
-        return self.loop.step(self.now_us)
+        return self._whole(self.loop.step(self.now_us))
 
     def completed(self) -> list[Effect]:
         """Complete the syncs and reads in flight."""
-        return self.loop.completed(self.now_us)
+        return self._whole(self.loop.completed(self.now_us))
+
+    def _whole(self, effects: list[Effect]) -> list[Effect]:
+        """Read the large messages of deliveries, as a link does while it sends them; report damaged ones."""
+        for effect in effects:
+            if type(effect) is Deliver and StoredMessage in map(type, effect.bodies):
+                bodies = [self.read(body) if isinstance(body, StoredMessage) else body for body in effect.bodies]
+                for word in [word for word, body in zip(effect.words, bodies, strict=True) if body is None]:
+                    self.loop.submit(ReportDamage(effect.queue, word))
+                effect.words = tuple(
+                    [word for word, body in zip(effect.words, bodies, strict=True) if body is not None]
+                )
+                effect.bodies = [body for body in bodies if body is not None]
+        return effects
+
+    def read(self, message: StoredMessage) -> bytes | None:
+        """Return a large message, read piece by piece; None if it is damaged."""
+        pieces: list[bytes] = []
+        for index in range(len(message.offsets)):
+            while (piece := self.loop.piece(message, index)) is None:
+                self.loop.log.completed()
+            if not piece:
+                return None
+            pieces.append(bytes(piece))
+        return b"".join(pieces)
 
     def do(self, *commands: Command) -> list[Effect]:
         """Submit, end ticks and let syncs end until all is quiet."""

@@ -20,6 +20,7 @@ from ambermq.engine.commands import (
     queues,
     snapshots,
     transactions,
+    uploads,
 )
 from ambermq.engine.commands.command import Command
 from ambermq.engine.commands.compaction import *  # noqa: F403 - the modules' own lists say what is public
@@ -33,6 +34,7 @@ from ambermq.engine.commands.queues import *  # noqa: F403
 from ambermq.engine.commands.signed_command import SignedCommand
 from ambermq.engine.commands.snapshots import *  # noqa: F403
 from ambermq.engine.commands.transactions import *  # noqa: F403
+from ambermq.engine.commands.uploads import *  # noqa: F403
 
 __all__ = ["Command", "SignedCommand"]
 __all__ += compaction.__all__
@@ -45,3 +47,4 @@ __all__ += questions.__all__
 __all__ += queues.__all__
 __all__ += snapshots.__all__
 __all__ += transactions.__all__
+__all__ += uploads.__all__

@@ -10,6 +10,7 @@ from ambermq.engine.commands.questions import ExplainRoute, Inspect, NoteBrowser
 from ambermq.engine.commands.queues import DeclareQueue, DeleteQueue, DeleteSubscription, PurgeQueue, UpdateQueue
 from ambermq.engine.commands.snapshots import SnapshotCommand
 from ambermq.engine.commands.transactions import BeginTransaction, Discharge, TidyQueues
+from ambermq.engine.commands.uploads import EndUpload, StoreChunk
 
 __all__ = ["Command"]
 
@@ -22,6 +23,8 @@ Command = (
     | BeginTransaction
     | Discharge
     | TidyQueues
+    | StoreChunk
+    | EndUpload
     | AttachProducer
     | DetachProducer
     | AttachConsumer

@@ -5,6 +5,7 @@ from typing import Any, final
 
 from msgspec import Struct
 
+from ambermq.engine.commands.uploads import Upload
 from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.outcome import Outcome
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
@@ -42,6 +43,13 @@ class Publish(Struct):
     """The Transaction that they belong to; None for none."""
     priority: int = PRIORITY_DEFAULT
     """The priority of each message, 0 to 9."""
+    upload: Upload | None = None
+    """The pieces of a single large message that are stored already; its body is the last piece. None for none."""
+
+    @property
+    def sizes(self) -> list[int]:
+        """The bytes of each message."""
+        return list(map(len, self.bodies)) if self.upload is None else [self.size] * len(self.bodies)
 
     def join(self, other: "Publish", *, bytes_max: int) -> bool:
         """Append the next run if it is alike and both fit into `bytes_max`; return whether it did."""
@@ -70,13 +78,14 @@ class Publish(Struct):
     def part(self, start: int, end: int) -> "Publish":
         """Return the messages from index `start` up to `end` as a run."""
         bodies = self.bodies[start:end]
+        upload = self.upload if bodies else None
         return Publish(
             self.link,
             self.producer,
             (self.first_id + start) & 0xFFFFFFFF,
             bodies,
             self.id_hashes[start:end],
-            sum(map(len, bodies)),
+            sum(map(len, bodies)) if upload is None else self.size,
             self.durable,
             self.settled,
             self.may_create,
@@ -86,6 +95,7 @@ class Publish(Struct):
             self.delay_ms,
             self.transaction,
             self.priority,
+            upload,
         )
 
 

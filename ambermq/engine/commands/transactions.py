@@ -49,6 +49,7 @@ class Post(Struct):
         ours, theirs = self.messages, other.messages
         if (
             other.queues != self.queues
+            or not ours.upload is theirs.upload is None
             or theirs.producer != ours.producer
             or theirs.durable is not ours.durable
             or theirs.ttl_ms != ours.ttl_ms

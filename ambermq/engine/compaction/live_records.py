@@ -1,7 +1,8 @@
 """The records of a log that hold the live messages of a state.
 
 Rule: a message is live if a queue has it, waiting or acquired; its chunks are live too, and both records of a message
-that has come from another queue: that of its publish, and that of its last move. All else is history.
+that has come from another queue: that of its publish, and that of its last move. The chunks of a message that is still
+arriving are live, too. All else is history.
 """
 
 from array import array
@@ -28,6 +29,9 @@ def kept_offsets(state: State) -> "array[int]":
             chunks.update(entry.chunks)
             if entry.origin:
                 chunks.add(entry.origin)
+    for pieces in state.uploads.values():
+        for run in pieces.chunks():
+            words.frombytes(run)
     offsets = sorted([*map(entry_of, words), *chunks])
     return array("Q", dict.fromkeys(offsets))
 

@@ -37,6 +37,7 @@ from ambermq.engine.decide.messages.delays import make_due
 from ambermq.engine.decide.messages.moves import MOVE_DECISIONS
 from ambermq.engine.decide.messages.publish import publish
 from ambermq.engine.decide.messages.transactions import TRANSACTION_DECISIONS
+from ambermq.engine.decide.messages.uploads import UPLOAD_DECISIONS
 from ambermq.engine.decide.update import UPDATE_DECISIONS
 from ambermq.engine.decide.wiring import WIRING_DECISIONS, existing_queue, predeclared
 from ambermq.engine.effects import (
@@ -198,6 +199,7 @@ _DECISIONS: Final[dict[type, _Decide]] = {
     **UPDATE_DECISIONS,
     **MOVE_DECISIONS,
     **TRANSACTION_DECISIONS,
+    **UPLOAD_DECISIONS,
 }
 
 DECIDE: Final[dict[type, _Decide]] = {

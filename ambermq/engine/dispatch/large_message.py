@@ -1,4 +1,4 @@
-"""The assembly of a message from its chunk records and its publish record, when its delivery leaves.
+"""The messages of a run of deliveries, when it leaves. A large one stays in the log, and is read piece by piece later.
 
 The publish record of a message that has come from another queue is that of its origin.
 """
@@ -6,37 +6,32 @@ The publish record of a message that has come from another queue is that of its 
 from collections.abc import Sequence
 
 from ambermq.engine.entries.entry import Entry
+from ambermq.engine.entries.entry_word import size_of
+from ambermq.engine.entries.stored_message import StoredMessage
 from ambermq.log.buffer import Buffer
-from ambermq.log.read.body_store import DAMAGED, BodyStore
+from ambermq.log.read.body_store import BodyStore
 
 __all__ = ["assemble", "first_record"]
 
 
-def assemble(bodies: BodyStore, words: Sequence[int], entries: Sequence[Entry | None]) -> list[Buffer] | None:
-    """Return the whole messages of `words`; None if a piece must be read from the disk first.
-
-    One request asks for all pieces. With several, the cache could drop the pieces of one before the next is complete.
-    """
-    chunks = [() if entry is None else entry.chunks for entry in entries]
-    lasts = [
-        entry.origin if entry is not None and entry.origin else word >> 16
-        for word, entry in zip(words, entries, strict=True)
-    ]
-    offsets = [offset for last, names in zip(lasts, chunks, strict=True) for offset in (*names, last)]
-    pieces = bodies.get_run(offsets)
-    if pieces is None:
+def assemble(
+    bodies: BodyStore, words: Sequence[int], entries: Sequence[Entry | None]
+) -> list[Buffer | StoredMessage] | None:
+    """Return the messages of `words`, each whole or as its records; None if one must be read from the disk first."""
+    offsets: list[int] = []
+    found: list[StoredMessage | None] = []
+    for word, entry in zip(words, entries, strict=True):
+        last = entry.origin if entry is not None and entry.origin else word >> 16
+        if entry is not None and entry.chunks:
+            found.append(StoredMessage((*entry.chunks, last), size_of(word)))
+        else:
+            found.append(None)
+            offsets.append(last)
+    read = bodies.get_run(offsets) if offsets else []
+    if read is None:
         return None
-    whole: list[Buffer] = []
-    start = 0
-    for names in chunks:
-        end = start + len(names) + 1
-        whole.append(pieces[start] if not names else _joined(pieces[start:end]))
-        start = end
-    return whole
-
-
-def _joined(pieces: list[Buffer]) -> Buffer:
-    return DAMAGED if any(piece is DAMAGED for piece in pieces) else b"".join(pieces)
+    left = iter(read)
+    return [next(left) if one is None else one for one in found]
 
 
 def first_record(word: int, entry: Entry | None) -> int:

@@ -28,7 +28,7 @@ from ambermq.engine.events.line_template import Choice
 from ambermq.engine.events.record_draft import RecordDraft
 from ambermq.log.buffer import Buffer
 
-__all__ = ["Chunked", "Committed", "Prioritized", "Published", "Timed"]
+__all__ = ["Chunked", "Committed", "Prioritized", "Published", "Timed", "UploadEnded"]
 
 DURABLE: Final = 1
 """The flag of a durable message."""
@@ -42,6 +42,7 @@ _PUBLISHED: Final = 12
 _TIMED: Final = 30
 _COMMITTED: Final = 33
 _PRIORITIZED: Final = 34
+_UPLOAD_ENDED: Final = 47
 _READ_BACK_COUNT: Final = 8
 """The number of fields of Published that a record holds; they come first."""
 
@@ -54,6 +55,18 @@ class Chunked(Struct):
     time_us: int
     producer: int
     body: Buffer
+    upload: int = 0
+    """The offset of the first chunk of its message, if the message arrives piece by piece; else 0."""
+
+
+@final
+class UploadEnded(Struct):
+    """A message that arrived piece by piece is not published: its chunk records are garbage."""
+
+    offset: int
+    time_us: int
+    upload: int
+    """The offset of its first chunk record."""
 
 
 @final
@@ -226,19 +239,33 @@ class Committed(Struct):
     """The deliveries that it settled."""
 
 
-MessageEvent = Chunked | Published | Timed | Prioritized | Committed
+MessageEvent = Chunked | UploadEnded | Published | Timed | Prioritized | Committed
 
 TYPES: Final = (
     EventType(
         event=Chunked,
         number=_CHUNKED,
         name="chunk",
-        layout=Layout(ref="producer", body="body: a piece of a large message"),
-        read=lambda offset, time_us, row, _: Chunked(offset, time_us, row[5], b""),
+        layout=Layout(
+            queue="upload: the offset of its message's first chunk, if that arrives piece by piece; else 0",
+            ref="producer",
+            body="body: a piece of a large message",
+        ),
+        read=lambda offset, time_us, row, _: Chunked(offset, time_us, row[5], b"", row[4]),
         link=LinkColumn.REF,
         facts=field_facts("producer"),
         facts_text="`producer`",
         line=("a chunk of a large message from {producer:link}",),
+    ),
+    EventType(
+        event=UploadEnded,
+        number=_UPLOAD_ENDED,
+        name="upload-ended",
+        since="0.2.0",
+        layout=Layout(ref="upload: the offset of its first chunk"),
+        facts=field_facts("upload"),
+        facts_text="`upload`",
+        line=("a large message ended before it was published, stored in chunks from offset {upload} on",),
     ),
     EventType(
         event=Published,

@@ -9,6 +9,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from ambermq.engine.entries.entry import Entry
+from ambermq.engine.entries.entry_word import pack_words
 from ambermq.engine.entries.marks import SetAsideFor
 from ambermq.engine.entries.outcome import MODIFIED_FAILED
 from ambermq.engine.events import (
@@ -47,6 +48,7 @@ from ambermq.engine.events import (
     Started,
     Subscribed,
     Timed,
+    UploadEnded,
 )
 from ambermq.engine.fold.moves import moved
 from ambermq.engine.fold.wide_fanout import spread
@@ -55,6 +57,7 @@ from ambermq.engine.model.muxer import Muxer
 from ambermq.engine.model.queue import new_queue
 from ambermq.engine.model.state import EMPTY_STATE, Consumer, Links, Producer, State
 from ambermq.snapshot.persistent_map import PersistentMap
+from ambermq.snapshot.persistent_queue import EMPTY_QUEUE
 
 __all__ = ["APPLY", "acquired", "apply", "fold", "settled"]
 
@@ -75,6 +78,8 @@ def fold(state: State, events: Iterable[Event]) -> State:
 
 
 def _published(state: State, event: Published) -> State:
+    if event.chunks and state.uploads:
+        state = state.without_upload(event.chunks[0])
     if len(event.queues) > _FEW:
         return _published_to_many(state, event)
     for queue_id in event.queues:
@@ -131,6 +136,7 @@ def _started(state: State, event: Started) -> State:
         links=PersistentMap(),
         receivers=PersistentMap(),
         mode=event.mode,
+        uploads=PersistentMap(),
     )
 
 
@@ -382,7 +388,18 @@ def _reset(state: State, event: Reset) -> State:
     return EMPTY_STATE.with_fields(time_us=event.time_us, **kept)
 
 
-def _nothing(state: State, event: Chunked | Lost | Compacted | Committed) -> State:
+def _chunked(state: State, event: Chunked) -> State:
+    if not event.upload:
+        return state.with_fields(time_us=event.time_us)
+    words = state.uploads.get(event.upload, EMPTY_QUEUE).push(pack_words([event.offset << 16]))
+    return state.with_fields(time_us=event.time_us, uploads=state.uploads.set(event.upload, words))
+
+
+def _upload_ended(state: State, event: UploadEnded) -> State:
+    return state.without_upload(event.upload).with_fields(time_us=event.time_us)
+
+
+def _nothing(state: State, event: Lost | Compacted | Committed) -> State:
     return state.with_fields(time_us=event.time_us)
 
 
@@ -413,7 +430,8 @@ APPLY: Final[Mapping[type, Callable[[State, Any], State]]] = {
     ProducerDetached: _producer_detached,
     ConsumerAttached: _consumer_attached,
     ConsumerDetached: _consumer_detached,
-    Chunked: _nothing,
+    Chunked: _chunked,
+    UploadEnded: _upload_ended,
     Published: _published,
     Timed: _timed,
     Scheduled: _scheduled,

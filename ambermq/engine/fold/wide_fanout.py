@@ -65,6 +65,8 @@ class WideFanout:
         self.full_queue = self._overfull(self.part, messages_max)
         if self.full_queue or self._reached < len(self.event.queues):
             return None
+        if self.event.chunks:
+            state = state.without_upload(self.event.chunks[0])
         return state.with_fields(time_us=self.event.time_us, queues=self._queues.finish())
 
     def _overfull(self, reached: Iterable[int], messages_max: int) -> int:

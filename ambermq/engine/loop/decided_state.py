@@ -23,6 +23,7 @@ from ambermq.engine.commands import (
     NoteBrowser,
     Publish,
     Settle,
+    StoreChunk,
     Transaction,
 )
 from ambermq.engine.config import EngineConfig
@@ -47,7 +48,7 @@ from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.errors import Refused
-from ambermq.engine.events import Committed
+from ambermq.engine.events import Committed, Event, Published, UploadEnded
 from ambermq.engine.fold.wide_fanout import WideFanout
 from ambermq.engine.loop.command_queue import CommandQueue
 from ambermq.engine.loop.effect_release import EffectRelease
@@ -157,9 +158,13 @@ class DecidedState(LoggedState):
                 is_publish = True
                 if command.transaction is not None:
                     answers = self._hold(command.transaction, answers)
+                if command.upload is not None:
+                    self._close_upload(command, events, answers, now_us)
             elif type(command) is Discharge:
                 is_whole = bool(events) and type(events[-1]) is Committed
                 self.transactions.end(command.transaction)
+            elif type(command) is StoreChunk and events:
+                command.upload.add(events[0].offset, len(command.piece))
             changes, wide = self._log_and_apply(events, ends_each=is_publish, is_whole=is_whole)
             changes_left -= changes
             if type(command) in HIDDEN_WORK:
@@ -178,6 +183,18 @@ class DecidedState(LoggedState):
         if commands:
             self._command_queue.give_back(commands)
         return effects
+
+    def _close_upload(self, command: Publish, events: list[Event], answers: list[Effect], now_us: int) -> None:
+        """Add the end of an upload to the events, unless its message is published, posted or decided later."""
+        upload = command.upload
+        assert upload is not None, "the caller has checked it"
+        if type(answers[-1]) is Unfinished or any(type(event) is Published for event in events):
+            return
+        transaction = command.transaction
+        if transaction is not None and any(post.messages.upload is upload for post in transaction.posts):
+            return
+        if upload.id in self.state.uploads:
+            events.append(UploadEnded(self.log.draft.next_offset + len(events), now_us, upload.id))
 
     def _hold(self, transaction: Transaction, answers: list[Effect]) -> list[Effect]:
         """Add the messages of a decision to their transaction, and return its answers."""

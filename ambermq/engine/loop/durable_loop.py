@@ -38,6 +38,7 @@ from ambermq.engine.dispatch.dispatch import dispatch
 from ambermq.engine.dispatch.large_message import assemble
 from ambermq.engine.effects import Effect
 from ambermq.engine.entries.entry import Entry
+from ambermq.engine.entries.stored_message import StoredMessage
 from ambermq.engine.events import ClockStepped, Lost
 from ambermq.engine.fold.data_loss import damage_of
 from ambermq.engine.history.replay import Replay
@@ -356,11 +357,24 @@ class DurableLoop(DecidedState):
         """Return a reader of the durable events from offset `first` on, for another thread."""
         return Replay(self.log.tail_reader(first), self.log.manifest.horizon)
 
-    def messages(self, words: Sequence[int], entries: Sequence[Entry | None] | None) -> list[Buffer | None] | None:
-        """Return the bodies for a browsing link; an element is None if its message is damaged.
+    def messages(
+        self, words: Sequence[int], entries: Sequence[Entry | None] | None
+    ) -> list[Buffer | StoredMessage | None] | None:
+        """Return the bodies for a browsing link; an element is None if its message is damaged. Large ones are not read.
 
         `entries` are the entries of the messages, None if none has one. Return None if a body must be read from the
         disk, which is requested: call again after `completed`.
         """
         bodies = assemble(self.log.bodies, words, entries or (None,) * len(words))
         return None if bodies is None else [None if body is DAMAGED else body for body in bodies]
+
+    def piece(self, message: StoredMessage, index: int) -> Buffer | None:
+        """Return a piece of a large message: no bytes if it is damaged, None if it must be read from the disk first.
+
+        In that case it is requested: call again after `completed`. The next piece is requested, too.
+        """
+        bodies, offsets = self.log.bodies, message.offsets
+        piece = bodies.get(offsets[index])
+        bodies.forget(offsets[index : index + 1])
+        bodies.fetch([one for one in offsets[index + 1 : index + 2] if not bodies.has(one)])
+        return piece

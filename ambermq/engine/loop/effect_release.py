@@ -5,7 +5,7 @@ Rule 2. A damaged message is not delivered. It is reported, leaves its queue, an
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from operator import rshift
 from typing import final
@@ -14,6 +14,7 @@ from ambermq.engine.commands import ReportDamage
 from ambermq.engine.dispatch.demand import Demand
 from ambermq.engine.dispatch.large_message import assemble
 from ambermq.engine.effects import Deliver, Drained, Effect
+from ambermq.engine.entries.stored_message import StoredMessage
 from ambermq.log.buffer import Buffer
 from ambermq.log.read.body_store import DAMAGED, BodyStore
 
@@ -78,7 +79,7 @@ class EffectRelease:
 
     def _set_bodies(self, effect: Deliver) -> bool:
         """Set the bodies of a delivery; return False if one must be read first."""
-        bodies: list[Buffer] | None
+        bodies: Sequence[Buffer | StoredMessage] | None
         if effect.entries is None:
             offsets = list(map(rshift, effect.words, repeat(16)))
             bodies = self._bodies.get_run(offsets)
@@ -100,7 +101,9 @@ class EffectRelease:
                 break
         return True
 
-    def _remove_damaged(self, effect: Deliver, bodies: list[Buffer]) -> list[Buffer]:
+    def _remove_damaged(
+        self, effect: Deliver, bodies: Sequence[Buffer | StoredMessage]
+    ) -> Sequence[Buffer | StoredMessage]:
         whole = [body is not DAMAGED for body in bodies]
         want = self._demand.wants.get(effect.consumer)
         if want is not None:

@@ -1,7 +1,7 @@
 """The state of a virtual host: the fold of its log. One immutable value; equal on every replay."""
 
 from dataclasses import dataclass
-from typing import final
+from typing import Final, final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,8 +12,11 @@ from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.subscription import Key, Subscription
 from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.snapshot.persistent_map import PersistentMap
+from ambermq.snapshot.persistent_queue import PersistentQueue
 
 __all__ = ["EMPTY_STATE", "Consumer", "Links", "Producer", "State", "totals_of"]
+
+_NO_UPLOADS: "Final[PersistentMap[int, PersistentQueue]]" = PersistentMap()
 
 Links = PersistentMap[int, None]
 """The ids of the producers or consumers of one node. So the links of a node are found without a scan of all links."""
@@ -90,6 +93,8 @@ class State(Struct, frozen=True):
     mode: VhostMode = VhostMode.AUTOMATIC
     stepped_us: int = 0
     """The sum of all steps of the clock."""
+    uploads: "PersistentMap[int, PersistentQueue]" = _NO_UPLOADS
+    """The chunk records of messages that arrive piece by piece: words by the offset of the first one."""
 
     def elapsed_us(self, time_us: int) -> int:
         """Return the elapsed time at the time of an event: timers go by it, since no step of the clock changes it."""
@@ -102,6 +107,10 @@ class State(Struct, frozen=True):
     def with_fields(self, **changes: object) -> "State":
         """Return the state with some fields replaced."""
         return replace(self, **changes)
+
+    def without_upload(self, upload: int) -> "State":
+        """Return the state without the chunk records of a message, which is published or has ended."""
+        return replace(self, uploads=self.uploads.delete(upload)) if upload in self.uploads else self
 
     def queue_named(self, name: str) -> Queue | None:
         """Return a queue by its name, None when there is none."""

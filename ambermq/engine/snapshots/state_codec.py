@@ -59,11 +59,13 @@ _ENTRIES_A_ROW: Final = 1024
 _SORTED_AT_ONCE: Final = 1024
 _MAPPED_AT_ONCE: Final = 256
 _READY, _RETURNED, _ACQUIRED, _ASIDE, _DELAYED, _SCHEDULED = 1, 2, 3, 4, 5, 6
+_UPLOAD = 64
+"""The chunk records of a message that is arriving; the queue's id is the offset of the first one."""
 _LEVEL_READY, _LEVEL_RETURNED = 16, 32
 """The list of priority 0; the others follow."""
 _PRIORITIES: Final = range(PRIORITY_MAX + 1)
 _LISTS: Final = frozenset(
-    {_READY, _RETURNED, _ACQUIRED, _ASIDE, _DELAYED, _SCHEDULED}
+    {_READY, _RETURNED, _ACQUIRED, _ASIDE, _DELAYED, _SCHEDULED, _UPLOAD}
     | {kind + priority for kind in (_LEVEL_READY, _LEVEL_RETURNED) for priority in _PRIORITIES}
 )
 
@@ -88,6 +90,8 @@ class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Not written in automatic mode."""
     stepped_us: int | msgspec.UnsetType = msgspec.UNSET
     """Not written if the clock never stepped."""
+    chunks: int | msgspec.UnsetType = msgspec.UNSET
+    """The chunk records of messages that are arriving. Not written without them."""
 
 
 class _MuxerRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -172,6 +176,7 @@ def _head(state: State) -> _Head:
         len(state.subscriptions),
         state.mode or msgspec.UNSET,
         state.stepped_us or msgspec.UNSET,
+        sum(map(len, state.uploads.values())) or msgspec.UNSET,
     )
 
 
@@ -246,6 +251,8 @@ def _lists(state: State) -> Iterator[tuple[int, int, int, PersistentQueue]]:
             yield queue.id, 0, _LEVEL_RETURNED + level.priority, level.returned
         for consumer, words in _sorted_items(queue.acquired):
             yield queue.id, consumer, _ACQUIRED, words
+    for upload, words in _sorted_items(state.uploads):
+        yield upload, 0, _UPLOAD, words
 
 
 def _entries_rows(state: State) -> Iterator[_EntriesRow]:
@@ -390,6 +397,9 @@ class _Parts:
         if counts != expected:
             what = "muxers, attachments, queues, producers, consumers, subscriptions"
             raise ImageFault(f"{what}: expected {expected}, found {counts}")
+        uploads = {one: words for (one, kind), words in self.lists.items() if kind == _UPLOAD}
+        if (found := sum(map(len, uploads.values()))) != (head.chunks or 0):
+            raise ImageFault(f"chunks of arriving messages: expected {head.chunks or 0}, found {found}")
         consumers, known = Counter(one.queue for one in self.consumers.values()), {row.id for row in self.queues}
         muxers = [
             Muxer(one.id, one.name, one.kind, one.options, _map_of(self.attachments.get(one.id, {})))
@@ -409,6 +419,7 @@ class _Parts:
             draws=PersistentMap({row.id: row.draws for row in self.muxers if row.draws}),
             links=_links_of((node, one.id) for one in self.producers.values() for node in one.nodes),
             receivers=_links_of((one.queue, one.id) for one in self.consumers.values() if one.queue in known),
+            uploads=_map_of(uploads),
             **_subscribed(self.subscriptions),
         )
 

@@ -60,7 +60,8 @@ class OpenTransactions:
             return "the transaction has ended"
         count = len(messages.bodies)
         entries = transaction.count + count * len(post.queues)
-        size = transaction.size + messages.size
+        held_bytes = messages.size if messages.upload is None else messages.size - messages.upload.size
+        size = transaction.size + held_bytes
         if entries > config.transaction_messages_max:
             return f"at most {config.transaction_messages_max} messages in a transaction (transaction_messages_max)"
         head_bytes = transaction.head_bytes + _head_bytes(post, config.chunk_bytes)
@@ -68,7 +69,7 @@ class OpenTransactions:
             return f"at most {self._batch_part} bytes of heads of messages in a transaction"
         if size > config.transaction_bytes_max:
             return f"at most {config.transaction_bytes_max} bytes in a transaction (transaction_bytes_max)"
-        if self._size + messages.size > config.transactions_bytes_max:
+        if self._size + held_bytes > config.transactions_bytes_max:
             limit = config.transactions_bytes_max
             return f"the open transactions hold {self._size} of {limit} bytes (transactions_bytes_max)"
         # Views would keep the whole chunks of their reads, which may be much larger, until the commit.
@@ -78,7 +79,7 @@ class OpenTransactions:
         if not transaction.posts or not transaction.posts[-1].join(post):
             transaction.posts.append(post)
         transaction.count, transaction.size, transaction.head_bytes = entries, size, head_bytes
-        self._size += messages.size
+        self._size += held_bytes
         return ""
 
     def end(self, transaction: Transaction) -> None:
@@ -108,7 +109,7 @@ def _head_bytes(post: Post, chunk_bytes: int) -> int:
     Each message names the queues and its pieces; its time to live, its due time and its priority have a record each.
     """
     messages, queues_bytes = post.messages, WORD_BYTES * len(post.queues)
-    size = sum([RECORD.size + queues_bytes + WORD_BYTES * (2 + len(body) // chunk_bytes) for body in messages.bodies])
+    size = sum([RECORD.size + queues_bytes + WORD_BYTES * (2 + size // chunk_bytes) for size in messages.sizes])
     if messages.ttl_ms:
         size += RECORD.size + queues_bytes + WORD_BYTES
     if messages.time_ms or messages.delay_ms:
@@ -120,4 +121,4 @@ def _head_bytes(post: Post, chunk_bytes: int) -> int:
 
 def post_size(post: Post) -> int:
     """Return the bytes that the messages of a post account for on each queue."""
-    return sum([size_of(size_code(len(body))) for body in post.messages.bodies])
+    return sum([size_of(size_code(size)) for size in post.messages.sizes])

@@ -273,6 +273,10 @@ class BodyStore:
         self.fetch(cold)
         return None
 
+    def has(self, offset: int) -> bool:
+        """Return whether a body is in memory."""
+        return self._hot_body(offset) is not None or self._read.find(offset) is not None
+
     def _hot_body(self, offset: int) -> Buffer | None:
         body = self._hot.get(offset)
         return self._hot_large.get(offset) if body is None else body

@@ -29,6 +29,8 @@ __all__ = [
     "Opened",
     "SessionBegun",
     "SessionEnded",
+    "TransferAborted",
+    "TransferPiece",
     "TransferRun",
 ]
 
@@ -87,6 +89,32 @@ class TransferRun(Struct):
 
     state: TransactionalState | None = None
     """The transaction of a message that is reported alone; None for none."""
+
+    before_bytes: int = 0
+    """The bytes of a message that is reported alone, as pieces before this event."""
+
+
+class TransferPiece(Struct):
+    """The next bytes of a message that is not complete; TransferRun has the last ones. A receiver asks for pieces."""
+
+    link: ReceiverEndpoint
+    """The link of the message."""
+
+    delivery_id: int
+    """The delivery-id of the message."""
+
+    payload: bytes
+    """The bytes, as many as the receiver asked for."""
+
+    message_format: int
+    """The message format; a message with another format than 0 is opaque."""
+
+
+class TransferAborted(Struct):
+    """A message of which pieces were reported is aborted. The end of its link has another event."""
+
+    link: ReceiverEndpoint
+    """The link of the message."""
 
 
 class Disposed(Struct):
@@ -155,6 +183,8 @@ Event: TypeAlias = (
     | SessionBegun
     | LinkAttached
     | TransferRun
+    | TransferPiece
+    | TransferAborted
     | Disposed
     | CreditChanged
     | LinkDetached

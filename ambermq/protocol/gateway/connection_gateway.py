@@ -26,6 +26,8 @@ from ambermq.protocol.amqp10.events import (
     Opened,
     SessionBegun,
     SessionEnded,
+    TransferAborted,
+    TransferPiece,
     TransferRun,
 )
 from ambermq.protocol.amqp10.link.sender import Sender
@@ -58,6 +60,7 @@ from ambermq.protocol.gateway.sources.queue_browser import QueueBrowser
 from ambermq.protocol.gateway.sources.source import Source
 from ambermq.protocol.gateway.transactions.connection_transactions import ConnectionTransactions, DischargeRequest
 from ambermq.protocol.management.peers.ports import LinkRow, TransportPort
+from ambermq.protocol.resources.resource import Resource
 
 __all__ = ["ConnectionGateway"]
 
@@ -80,6 +83,7 @@ class ConnectionGateway:
         ),
         *("closed_by", "connection", "container", "gateway", "identity", "is_paused"),
         *("end_error", "login_failure", "mechanism", "peer_info", "refusal", "tokens", "transport"),
+        *("upload_bytes", "uploads"),
     )
 
     def __init__(
@@ -114,6 +118,10 @@ class ConnectionGateway:
         """Why the open was refused; None if it was not."""
         self.transport: TransportPort | None = None
         """The transport, for listings; None without one, and when the connection is freed."""
+        self.uploads: dict[ProducerLink, None] = {}
+        """The links on which large messages arrive."""
+        self.upload_bytes = 0
+        """The bytes of large messages that wait for the disk; with many of them the server does not read the socket."""
         self.is_paused = False
         """Whether no deliveries are wanted: too much output is unsent."""
         self._login = ConnectionLogin(self, authenticator, answered_late)
@@ -136,6 +144,8 @@ class ConnectionGateway:
                 match event:
                     case TransferRun():
                         self._transferred(event)
+                    case TransferPiece() | TransferAborted():
+                        self._piece_transferred(event)
                     case Disposed():
                         self._disposed(event)
                     case CreditChanged():
@@ -440,11 +450,60 @@ class ConnectionGateway:
         try:
             producer_link.publish(event)
         except AmqpError as error:
-            self._transactions.doom(f"link {event.link.name!r:.80} has ended: {error.description}")
-            self._forget(event.link)
-            event.link.detach(
-                closed=True, error=Error(condition=Symbol(error.condition), description=error.description)
-            )
+            self._end_faulty(event.link, error)
+
+    def _piece_transferred(self, event: TransferPiece | TransferAborted) -> None:
+        """Process a piece of a message that is not complete, or its end."""
+        producer_link = self._links.producers.get(event.link)
+        if producer_link is None:
+            return
+        if isinstance(event, TransferAborted):
+            producer_link.end_upload()
+            return
+        try:
+            producer_link.take_piece(event)
+        except AmqpError as error:
+            self._end_faulty(event.link, error)
+
+    def _end_faulty(self, link: LinkEndpoint, error: AmqpError) -> None:
+        """End a link because of its peer's fault."""
+        self._transactions.doom(f"link {link.name!r:.80} has ended: {error.description}")
+        self._forget(link)
+        link.detach(closed=True, error=Error(condition=Symbol(error.condition), description=error.description))
+
+    def upload_refusal(self, producer_link: ProducerLink) -> Error | None:
+        """See ProducerPeer."""
+        self.uploads[producer_link] = None
+        limit, low = self.gateway.limits.uploads_max, self.gateway.low
+        if len(self.uploads) > limit:
+            why = f"at most {limit} messages of a connection may arrive piece by piece at a time (uploads_max)"
+        elif Resource.DISK in low:
+            why = "the broker has little room left on its disk"
+        else:
+            return None
+        return Error(condition=Symbol(AmqpCondition.RESOURCE_LIMIT_EXCEEDED), description=why)
+
+    def upload_ended(self, producer_link: ProducerLink) -> None:
+        """See ProducerPeer."""
+        self.uploads.pop(producer_link, None)
+
+    def end_idle_uploads(self, now_ms: int, *, is_read: bool) -> None:
+        """End the links whose large messages stand still; the server calls it again and again.
+
+        `is_read` says whether the broker reads the socket: else the peer is not to blame.
+        """
+        idle_ms = self.gateway.limits.upload_idle_ms
+        for producer_link in list(self.uploads):
+            upload, partial = producer_link.upload, producer_link.link.partial
+            if upload is None or partial is None:
+                continue
+            if not is_read:
+                upload.restart_idle()
+            elif upload.is_idle(partial.size, now_ms, idle_ms):
+                why = f"nothing of a large message came for {idle_ms} ms (upload_idle_ms)"
+                link = producer_link.link
+                self._transactions.doom(f"link {link.name!r:.80} has ended: {why}")
+                self.close_link(link, Error(condition=Symbol(AmqpCondition.RESOURCE_LIMIT_EXCEEDED), description=why))
 
     def _requested(self, event: TransferRun) -> None:
         """Process messages for a node of the broker."""

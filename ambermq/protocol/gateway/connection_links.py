@@ -82,6 +82,7 @@ class ConnectionLinks:
         ended = self.producers.pop(link, None) or self.consumers.pop(link, None)
         if ended is not None:
             ended.is_open = False
+            ended.close()
             self._count(ended)
         self._remove_source(link)
 
@@ -180,6 +181,7 @@ class ConnectionLinks:
 
     def _end_producer(self, producer_link: ProducerLink, *, keeps_node: bool) -> None:
         producer_link.is_open = False
+        producer_link.close()
         if producer_link.producer:
             self.gateway.producers.pop(producer_link.producer, None)
             by = producer_link.peer.closed_by
@@ -187,6 +189,7 @@ class ConnectionLinks:
 
     def _end_consumer(self, consumer_link: ConsumerLink, *, is_closed: bool, keeps_node: bool) -> None:
         consumer_link.is_open, consumer_link.is_closed = False, is_closed
+        consumer_link.close()
         if consumer_link.consumer:
             unsent = consumer_link.unsent()
             by = consumer_link.peer.closed_by

@@ -9,6 +9,7 @@ from typing import Protocol
 from ambermq.engine.commands import Command, Publish, Settle
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.entries.entry import Entry
+from ambermq.engine.entries.stored_message import StoredMessage
 from ambermq.engine.history.replay import Replay
 from ambermq.engine.model.state import State
 from ambermq.engine.time_budget import TimeBudget
@@ -58,8 +59,13 @@ class EnginePort(Protocol):
     def hold(self) -> Hold:
         """Keep every message that is in the log now readable until the hold is released."""
 
-    def messages(self, words: Sequence[int], entries: Sequence[Entry | None] | None) -> list[Buffer | None] | None:
+    def messages(
+        self, words: Sequence[int], entries: Sequence[Entry | None] | None
+    ) -> list[Buffer | StoredMessage | None] | None:
         """Return the bodies for a browsing link; None where one must be read from the disk first."""
+
+    def piece(self, message: StoredMessage, index: int) -> Buffer | None:
+        """Return a piece of a large message; no bytes if it is damaged, None if it must be read from the disk first."""
 
     def replay(self, first: int) -> Replay:
         """Return a reader of the events from an offset on, for another thread."""

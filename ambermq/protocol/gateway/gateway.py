@@ -14,6 +14,7 @@ from typing import Final, Protocol, final
 from ambermq.engine.effects import (
     ActiveChanged,
     Answered,
+    ChunkStored,
     CommandFailed,
     ConsumerEnded,
     ConsumerReady,
@@ -38,6 +39,7 @@ from ambermq.protocol.gateway.access_checks import AccessChecks
 from ambermq.protocol.gateway.connection_peer import ConnectionPeer
 from ambermq.protocol.gateway.container_ids import ContainerIds
 from ambermq.protocol.gateway.engine_port import EnginePort
+from ambermq.protocol.gateway.large.upload_gate import UploadGate
 from ambermq.protocol.gateway.link_names import LinkNames
 from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
@@ -118,6 +120,8 @@ class Gateway:
         """The sorted ids that listings page through."""
         self.sources = SourceScheduler(self)
         """The links that browse, or follow the log."""
+        self.uploads = UploadGate(self)
+        """The large messages that arrive."""
         self.low: frozenset[Resource] = frozenset()
         """The resources of which little is left."""
         self.is_low = False
@@ -212,6 +216,11 @@ class Gateway:
                 if answered.link.session.is_awaited:
                     answered.peer.relieve(answered.link.session)
                 self.touched[answered.peer] = None
+            case ChunkStored():
+                uploading: ProducerLink = effect.link
+                uploading.piece_stored(effect)
+                self.uploads.stored(effect.size)
+                self.touched[uploading.peer] = None
             case Drained():
                 self._drained(effect)
             case ActiveChanged():

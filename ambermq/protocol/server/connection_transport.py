@@ -46,7 +46,16 @@ class ConnectionTransport(asyncio.BufferedProtocol):
     """One accepted connection: bytes between its transport and its Connection."""
 
     __slots__ = (
-        *("_accepted_ms", "_close_deadline_ms", "_end_reason", "_is_counted", "_is_draining", "_is_logged", "_is_shut"),
+        *(
+            "_accepted_ms",
+            "_close_deadline_ms",
+            "_end_reason",
+            "_is_ahead",
+            "_is_counted",
+            "_is_draining",
+            "_is_logged",
+            "_is_shut",
+        ),
         *("_is_timed", "_open_deadline_ms", "_read_bytes", "_read_deadline_ms", "_server", "_slow_bytes_in"),
         *("_slow_since_ms", "_unsent_bytes", "address"),
         *("bytes_in", "handshake", "host", "id", "peer", "peer_info", "since_us", "transport"),
@@ -85,6 +94,8 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         self._slow_since_ms = self._slow_bytes_in = 0
         """When an incomplete header or frame was first seen, 0 without one, and the input by then."""
         self._is_draining = False
+        self._is_ahead = False
+        """Whether pieces of its large messages wait for the disk, so that it is not read from."""
         self._is_timed = False
         self._is_shut = False
         """Whether this end sends no more; the input is dropped until the peer closes its end."""
@@ -219,6 +230,9 @@ class ConnectionTransport(asyncio.BufferedProtocol):
             host.after_read(due, now_us)
         if connection.is_resting:
             self._rest()
+        if peer.upload_bytes > server.server_limits.upload_ahead_bytes:
+            self._is_ahead = True
+            self.transport.pause_reading()
         if host.engine.log.is_congested:
             host.pause_reading(self)
 
@@ -292,12 +306,19 @@ class ConnectionTransport(asyncio.BufferedProtocol):
 
     def resume_reading(self) -> None:
         """Resume reading, unless the peer must read its output first."""
-        if not self._is_draining and not self.peer.connection.is_resting and not self.transport.is_closing():
+        is_held = self._is_draining or self._is_ahead or self.peer.connection.is_resting
+        if not is_held and not self.transport.is_closing():
             self.transport.resume_reading()
 
     def flush(self) -> None:
         """Write the output of the connection."""
         connection = self.peer.connection
+        if self._is_ahead and self.peer.upload_bytes <= self._server.server_limits.upload_ahead_bytes:
+            self._is_ahead = False
+            if not self.host.engine.log.is_congested:
+                self.resume_reading()
+            else:
+                self.host.pause_reading(self)
         output = connection.take_output()
         transport = self.transport
         if output and not transport.is_closing():
@@ -421,6 +442,10 @@ class ConnectionTransport(asyncio.BufferedProtocol):
             return
         if self.peer.tokens is not None:
             self.peer.check_tokens()
+            if self.peer in self.host.gateway.touched:
+                self.host.tick_soon()
+        if self.peer.uploads:
+            self.peer.end_idle_uploads(now_ms, is_read=self.transport.is_reading())
             if self.peer in self.host.gateway.touched:
                 self.host.tick_soon()
         due_ms = connection.poll(now_ms)

@@ -440,7 +440,7 @@ class VhostRunner:
                 self._check_room()
             if self._paused:
                 self._resume_reading()
-            if gateway.sources.due_ms:
+            if gateway.sources.is_waiting:
                 gateway.sources.wake_waiters()
         if gateway.sources.ready:
             self.serve_sources_soon()

@@ -16,6 +16,7 @@ from ambermq.engine.commands import Publish, Settle
 from ambermq.engine.effects import CommandFailed, ConsumerEnded, Deliver, Effect, PublishDone
 from ambermq.engine.entries.entry_word import unpack_words
 from ambermq.engine.entries.outcome import OutcomeKind
+from ambermq.engine.entries.stored_message import StoredMessage
 from ambermq.protocol.amqp10.serial_number import MASK
 from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.gateway.links.routing_fields import RoutingFields
@@ -59,7 +60,8 @@ class MessageTracer:
     def published(self, command: Publish) -> None:
         """Note the messages of a command."""
         try:
-            for index, body in enumerate(command.bodies):
+            upload = command.upload
+            for index, body in enumerate(command.bodies if upload is None else [upload.head]):
                 traced = self._traced(body, command.link.terms.address)
                 if traced is not None and self._has_room(len(self._publishing)):
                     self._publishing[command.link, (command.first_id + index) & MASK] = traced
@@ -104,9 +106,10 @@ class MessageTracer:
     def _deliver(self, effect: Deliver) -> None:
         if effect.cancelled or not effect.link.is_open:
             return
-        bodies: Sequence[Buffer] = effect.bodies
+        bodies: Sequence[Buffer | StoredMessage] = effect.bodies
         for word, body in zip(effect.words, bodies, strict=False):
-            traced = self._traced(body, "")
+            # The head of a stored message is read later, piece by piece.
+            traced = None if isinstance(body, StoredMessage) else self._traced(body, "")
             if traced is None:
                 continue
             traced = traced._replace(destination=self._queue_name(effect.queue))

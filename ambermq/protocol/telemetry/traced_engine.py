@@ -16,13 +16,14 @@ __all__ = ["TracedEngine"]
 class TracedEngine:
     """The engine of one gateway, between the links and the engine itself."""
 
-    __slots__ = ("_engine", "_tracer", "hold", "messages", "replay", "set_credit")
+    __slots__ = ("_engine", "_tracer", "hold", "messages", "piece", "replay", "set_credit")
 
     def __init__(self, engine: EnginePort, tracer: MessageTracer) -> None:
         self._engine = engine
         self._tracer = tracer
         self.hold = engine.hold
         self.messages = engine.messages
+        self.piece = engine.piece
         self.replay = engine.replay
         self.set_credit = engine.set_credit
 

@@ -1,9 +1,9 @@
-"""Large messages are put together when they leave."""
+"""Large messages stay in the log when their deliveries leave."""
 
 from ambermq.engine.dispatch.large_message import assemble
 from ambermq.engine.entries.entry import PLAIN, Entry
+from ambermq.engine.entries.stored_message import StoredMessage
 from ambermq.log.buffer import Buffer
-from ambermq.log.read.body_store import DAMAGED
 
 
 class Stored:
@@ -18,27 +18,23 @@ class Stored:
         return [self.bodies[offset] for offset in offsets] if all(offset in self.bodies for offset in offsets) else None
 
 
-WORDS = [word << 16 for word in (7, 8, 9)]
+WORDS = [word << 16 | 1000 for word in (7, 8, 9)]
 ENTRIES = [None, Entry(chunks=(1, 2)), PLAIN]
 
 
-def test_pieces_come_before_the_record_s_own_body() -> None:
-    """In the order in which they are named; other messages pass through."""
-    stored = Stored({1: b"a", 2: memoryview(b"b"), 7: b"x", 8: b"c", 9: b"y"})
-    assert assemble(stored, WORDS, ENTRIES) == [b"x", b"abc", b"y"]
+def test_a_large_message_is_named_by_its_records_in_order() -> None:
+    """The record of its publish has the last piece; other messages are whole."""
+    stored = Stored({7: b"x", 9: b"y"})
+    assert assemble(stored, WORDS, ENTRIES) == [b"x", StoredMessage((1, 2, 8), 1000), b"y"]
 
 
-def test_a_piece_that_must_be_read_holds_up_the_run() -> None:
-    """All or nothing, and everything is asked for at once."""
-    stored = Stored({1: b"a", 7: b"x", 8: b"c"})
+def test_a_moved_message_ends_in_the_record_of_its_origin() -> None:
+    """Its own record has no body."""
+    assert assemble(Stored({}), WORDS[1:2], [Entry(chunks=(1, 2), origin=5)]) == [StoredMessage((1, 2, 5), 1000)]
+
+
+def test_no_piece_of_a_large_message_holds_up_its_run() -> None:
+    """Only the other messages are asked for, all at once."""
+    stored = Stored({7: b"x"})
     assert assemble(stored, WORDS, ENTRIES) is None
-    assert stored.asked == [(7, 1, 2, 8, 9)]
-
-
-def test_a_message_is_damaged_when_any_piece_is() -> None:
-    """The rule holds for a chunk and for the end of the message."""
-    for damaged in (2, 8):
-        stored = Stored({1: b"a", 2: b"b", 7: b"x", 8: b"c", 9: b"y"} | {damaged: DAMAGED})
-        whole = assemble(stored, WORDS, ENTRIES)
-        assert whole is not None
-        assert [body is DAMAGED for body in whole] == [False, True, False]
+    assert stored.asked == [(7, 9)]

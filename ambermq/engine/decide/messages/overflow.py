@@ -16,7 +16,6 @@ from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, size_code,
 from ambermq.engine.errors import counted
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.transactions.reservations import Reservations
-from ambermq.log.buffer import Buffer
 from ambermq.snapshot.persistent_queue import PersistentQueue
 
 __all__ = [
@@ -56,7 +55,7 @@ NOTHING_ADDED: Final = Added({}, {})
 
 def bytes_room(queue: Queue, command: Publish, added: Added) -> int:
     """Return how many messages of a run fit into the queue's maximum of bytes."""
-    return _count_within(command.bodies, queue.settings.bytes_max - queue.waiting_size - added.sizes.get(queue.id, 0))
+    return _count_within(command.sizes, queue.settings.bytes_max - queue.waiting_size - added.sizes.get(queue.id, 0))
 
 
 def refused_count(queue: Queue, command: Publish, room: int, added: Added, config: EngineConfig) -> int:
@@ -64,34 +63,34 @@ def refused_count(queue: Queue, command: Publish, room: int, added: Added, confi
 
     At the maximum length all others are. At that of bytes those are that do not fit, up to the first that does.
     """
-    settings, bodies = queue.settings, command.bodies
+    settings, sizes = queue.settings, command.sizes
     count = queue.waiting + added.counts.get(queue.id, 0) + room
     if not settings.bytes_max or count >= (settings.messages_max or config.queue_messages_max):
-        return len(bodies) - room
+        return len(sizes) - room
     left = settings.bytes_max - queue.waiting_size - added.sizes.get(queue.id, 0)
-    left -= sum([size_of(size_code(len(body))) for body in bodies[:room]])
-    fits = (number for number in range(room, len(bodies)) if size_of(size_code(len(bodies[number]))) <= left)
-    return next(fits, len(bodies)) - room
+    left -= sum([size_of(size_code(size)) for size in sizes[:room]])
+    fits = (number for number in range(room, len(sizes)) if size_of(size_code(sizes[number])) <= left)
+    return next(fits, len(sizes)) - room
 
 
 def capacity(queue: Queue, command: Publish, config: EngineConfig) -> int:
     """Return how many messages of a run would fit into the queue if it were empty."""
     settings = queue.settings
     count = min(len(command.bodies), settings.messages_max or config.queue_messages_max)
-    return min(count, _count_within(command.bodies, settings.bytes_max)) if settings.bytes_max else count
+    return min(count, _count_within(command.sizes, settings.bytes_max)) if settings.bytes_max else count
 
 
-def _count_within(bodies: Sequence[Buffer], left: int) -> int:
-    for count, body in enumerate(bodies):
-        left -= size_of(size_code(len(body)))
+def _count_within(sizes: Sequence[int], left: int) -> int:
+    for count, size in enumerate(sizes):
+        left -= size_of(size_code(size))
         if left < 0:
             return count
-    return len(bodies)
+    return len(sizes)
 
 
 def size_of_run(command: Publish) -> int:
     """Return the bytes that the messages of a run account for."""
-    return sum([size_of(size_code(len(body))) for body in command.bodies])
+    return sum([size_of(size_code(size)) for size in command.sizes])
 
 
 def displaced(queue: Queue, count: int, size: int, config: EngineConfig) -> bytes:
@@ -137,6 +136,6 @@ def fullness_text(queue: Queue, command: Publish, room: int, added: Added) -> st
     if not queue.settings.bytes_max:
         return f"queue {queue.name!r} is full: it holds {held}"
     size = queue.waiting_size + added.sizes.get(queue.id, 0)
-    size += sum([size_of(size_code(len(body))) for body in command.bodies[:room]])
+    size += sum([size_of(size_code(one)) for one in command.sizes[:room]])
     left = f"of {size} bytes, at most {queue.settings.bytes_max} (bytes_max)"
-    return f"queue {queue.name!r} has no room for {len(command.bodies[room])} bytes: it holds {held} {left}"
+    return f"queue {queue.name!r} has no room for {command.sizes[room]} bytes: it holds {held} {left}"

@@ -146,7 +146,8 @@ class _Each:
         """Return the results for messages of this decision, and the queue that must be created for the next message."""
         verdicts: list[_Verdict] = []
         changes_left = self._context.config.tick_changes_max
-        for body in self._command.bodies:
+        upload = self._command.upload
+        for body in self._command.bodies if upload is None else [upload.head]:
             try:
                 verdict = self._verdict(body)
             except MatchUnfinished:
@@ -287,6 +288,8 @@ def _to_queues(
     """
     count = len(command.bodies)
     size = command.size + count * (_RECORD_BYTES + WORD_BYTES * len(queues))
+    if command.upload is not None:
+        size -= command.upload.size
     if len(queues) > 1 and len(queues) > (queues_max := _queues_max(command, context)):
         why = f"it would reach {len(queues)} queues: at most {queues_max} (message_queues_max)"
         return [], [_rejected(command, "amqp:resource-limit-exceeded", why)]
@@ -345,13 +348,13 @@ def _makes_room(settings: Settings, *, in_transaction: bool) -> bool:
 def _fitting(queue: Queue, command: Publish) -> int:
     """Return how many messages of a run come before one that the queue could not hold if it were empty."""
     bytes_max = queue.settings.bytes_max
-    sizes = [size_of(size_code(len(body))) for body in command.bodies] if bytes_max else []
+    sizes = [size_of(size_code(size)) for size in command.sizes] if bytes_max else []
     return next((index for index, size in enumerate(sizes) if size > bytes_max), len(command.bodies))
 
 
 def _first_large(command: Publish, bytes_max: int) -> int:
     """Return the index of the first message of a run that is larger than a limit; their number without one."""
-    return next((index for index, body in enumerate(command.bodies) if len(body) > bytes_max), len(command.bodies))
+    return next((index for index, size in enumerate(command.sizes) if size > bytes_max), len(command.bodies))
 
 
 def _without_large(
@@ -370,7 +373,7 @@ def _without_large(
         left = _take_unfinished(effects)
         return events, [*effects, Unfinished(command.part(large - left, len(command.bodies)) if left else rest)]
     first, rest = command.split(1)
-    limit, found = queue.settings.message_bytes_max, len(first.bodies[0])
+    limit, found = queue.settings.message_bytes_max, first.sizes[0]
     why = f"queue {queue.name!r} takes messages of at most {limit} bytes (message_bytes_max), this has {found}"
     done = _rejected(first, "amqp:link:message-size-exceeded", why)
     return [], [done, *([Unfinished(rest)] if rest.bodies else [])]
@@ -396,7 +399,7 @@ def _queues_max(command: Publish, context: DecisionContext) -> int:
     named_bytes = context.batch_bytes_max // 2 - BATCH_OVERHEAD_BYTES - 2 * _RECORD_BYTES
     chunk_bytes = context.config.chunk_bytes
     if command.size > chunk_bytes:
-        named_bytes -= WORD_BYTES * (max(map(len, command.bodies)) // chunk_bytes)
+        named_bytes -= WORD_BYTES * (max(command.sizes) // chunk_bytes)
     return min(context.config.message_queues_max, named_bytes // WORD_BYTES)
 
 

@@ -33,7 +33,7 @@ def stored(command: Publish, queues: tuple[int, ...], context: DecisionContext, 
     config, count = context.config, len(command.bodies)
     after = AT_CLOSE if command.durable else NOW
     done = PublishDone(command.link, command.first_id, count, OutcomeKind.ACCEPTED, command.settled, after=after)
-    if command.size > config.chunk_bytes:
+    if command.size > config.chunk_bytes or command.upload is not None:
         return _large_run(command, queues, context), [done]
     messages_max = count if size <= context.batch_bytes_max // 2 else event_messages_max(queues, context)
     is_plain = command.priority == PRIORITY_DEFAULT
@@ -87,6 +87,11 @@ def event_messages_max(queues: tuple[int, ...], context: DecisionContext) -> int
 def _large_run(command: Publish, queues: tuple[int, ...], context: DecisionContext) -> list[Event]:
     """Return the events of a run that may exceed a batch: one run for each message, in chunks if it is large."""
     events: list[Event] = []
+    if command.upload is not None:
+        chunks = tuple(command.upload.chunks)
+        place = context.next_offset, context.now_us
+        event = published(command, queues, place, command.sizes, command.bodies, command.id_hashes, chunks)
+        return [event, *additions_of(command, event, context.now_us, context.next_offset + 1)]
     for body, id_hash in zip(command.bodies, command.id_hashes, strict=True):
         piece_bytes = context.config.chunk_bytes
         view = memoryview(body)

@@ -23,7 +23,7 @@ from ambermq.engine.effects import Answered, Effect, Posted, PublishDone, Refuse
 from ambermq.engine.entries.discard_reason import DiscardReason
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
 from ambermq.engine.entries.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
-from ambermq.engine.events import Chunked, Committed, Discarded, Event, Published, Settled
+from ambermq.engine.events import Chunked, Committed, Discarded, Event, Published, Settled, UploadEnded
 from ambermq.engine.events.json_meta import JSON_FACTOR
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.state import State
@@ -83,6 +83,10 @@ def rolled_back(state: State, transaction: Transaction, context: DecisionContext
         if retirement.is_settled:
             words.setdefault(consumer, []).append(word)
     events: list[Event] = []
+    for post in transaction.posts:
+        upload = post.messages.upload
+        if upload is not None and upload.id in state.uploads:
+            events.append(UploadEnded(context.next_offset + len(events), context.now_us, upload.id))
     for consumer, some in words.items():
         known = state.consumers.get(consumer)
         queue = None if known is None else state.queues.get(known.queue)
@@ -213,10 +217,13 @@ def _pieces(transaction: Transaction, context: DecisionContext) -> tuple[list[Ev
 def _runs_of(post: Post, limit: int, events: list[Event], context: DecisionContext) -> list[_Run]:
     """Return the runs of a post; messages above `limit` bytes are one run each, and `events` get their pieces."""
     messages = post.messages
+    known = () if messages.upload is None else tuple(messages.upload.chunks)
+    if messages.upload is not None and len(messages.bodies[0]) <= limit:
+        return [_Run(messages.bodies, messages.id_hashes, messages.sizes, known)]
     if all(len(body) <= limit for body in messages.bodies):
         return [_Run(messages.bodies, messages.id_hashes, list(map(len, messages.bodies)))]
     runs: list[_Run] = []
-    for body, id_hash in zip(messages.bodies, messages.id_hashes, strict=True):
+    for body, id_hash, size in zip(messages.bodies, messages.id_hashes, messages.sizes, strict=True):
         if len(body) <= limit:
             if not runs or runs[-1].chunks:
                 runs.append(_Run([], [], []))
@@ -231,7 +238,7 @@ def _runs_of(post: Post, limit: int, events: list[Event], context: DecisionConte
         events += [
             Chunked(offset, context.now_us, messages.producer, piece) for offset, piece in enumerate(pieces, first)
         ]
-        runs.append(_Run([body[end:]], [id_hash], [len(body)], tuple(range(first, first + len(pieces)))))
+        runs.append(_Run([body[end:]], [id_hash], [size], (*known, *range(first, first + len(pieces)))))
     return runs
 
 

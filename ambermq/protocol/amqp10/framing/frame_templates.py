@@ -81,6 +81,20 @@ class TransferTemplate:
         """Return the head of the frame of one whole delivery, whose payload of `size` bytes follows."""
         return self._pack(self.head_bytes + size, self._head, delivery_id, self._tag, token, self._tail)
 
+    def part(self, delivery_id: int, token: int, size: int, *, is_first: bool, more: bool) -> bytes:
+        """Return the head of a frame of a delivery of several frames, whose payload of `size` bytes follows."""
+        if is_first:
+            tail = self._first_tail if more else self._tail
+            return self._pack(self.head_bytes + size, self._head, delivery_id, self._tag, token, tail)
+        tail = self._next_tails[more]
+        return (4 + len(self._continuation) + len(tail) + size).to_bytes(4) + self._continuation + tail
+
+    def abort(self) -> bytes:
+        """Return the frame that aborts a delivery whose first frames are sent."""
+        # The fields behind `more`: rcv-settle-mode, state, resume, aborted, batchable.
+        tail = self._next_tails[False][:2] + bytes((_NULL, _NULL, _FALSE, _TRUE, _FALSE))
+        return (4 + len(self._continuation) + len(tail)).to_bytes(4) + self._continuation + tail
+
     def cut(
         self, delivery_id: int, token: int, payload: Buffer, frame_bytes_max: int
     ) -> Iterator[tuple[bytes, Buffer]]:

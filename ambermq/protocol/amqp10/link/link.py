@@ -53,6 +53,7 @@ class Link:
         "delivery_count",
         "drain",
         "handle",
+        "is_sending",
         "memory_bytes",
         "name",
         "owner",
@@ -89,6 +90,8 @@ class Link:
         """The memory of the link, as the account of its connection counts it."""
         self.owner: Any = None
         """For the owner's use."""
+        self.is_sending = False
+        """Whether a delivery that we send piece by piece is not complete."""
         self.partial: PartialDelivery | None = None
         self.shape: TransferRecogniser | None = None
         """The shape of the next transfer; None if it is unknown, or if the link is not attached."""

@@ -86,6 +86,9 @@ class UnsettledDeliveries(Protocol[Link_contra]):
     ) -> None:
         """Add `count` deliveries from `first_id`."""
 
+    def take(self, first_id: int, last_id: int) -> object:
+        """Remove the held deliveries of a range."""
+
 
 class LinkSession(SessionEndpoint, Protocol[Link_contra]):
     """What a link needs of its session, beyond what its owner uses."""

@@ -2,6 +2,7 @@
 
 Rule 1. Its cost includes an overhead for each frame. So a message in frames of one byte is bounded, too.
 Rule 2. The join is linear in the size of the message, however small the frames are.
+Rule 3. A link may take what has arrived piece by piece. Then the last piece has at least one byte.
 """
 
 from typing import Final
@@ -22,12 +23,14 @@ class PartialDelivery:
         "_whole",
         "cost",
         "delivery_id",
+        "frame_ms",
         "is_second",
         "message_format",
         "settled",
         "size",
         "state",
         "tag",
+        "taken_bytes",
     )
 
     def __init__(self, delivery_id: int, tag: bytes | None, message_format: int, *, is_second: bool) -> None:
@@ -42,7 +45,11 @@ class PartialDelivery:
         self.size = 0
         """The bytes of payload so far."""
         self.cost = 0
-        """The bytes of memory so far, as counted against `partial_bytes_max`."""
+        """The bytes of memory now, as counted against `partial_bytes_max`."""
+        self.taken_bytes = 0
+        """The bytes of payload that the owner of the link has taken."""
+        self.frame_ms = 0
+        """When the last frame came, of a delivery of which pieces were taken."""
         self._pieces: list[bytes] = []
         self._whole = bytearray()
 
@@ -56,8 +63,16 @@ class PartialDelivery:
             self._whole += b"".join(self._pieces)
             self._pieces.clear()
 
+    def take(self, size: int) -> bytes:
+        """Return the next `size` bytes, which have arrived, and keep the others."""
+        whole = self.join()
+        self._whole, self._pieces = bytearray(), [whole[size:]]
+        self.taken_bytes += size
+        self.cost = len(whole) - size
+        return whole if size == len(whole) else whole[:size]
+
     def join(self) -> bytes:
-        """Return the whole message."""
+        """Return the message without the bytes that were taken."""
         if self._whole:
             return b"".join((self._whole, *self._pieces))
         return b"".join(self._pieces)

@@ -8,7 +8,7 @@ Rule 3. An aborted delivery has no effect, except that its delivery-id is used.
 from __future__ import annotations
 
 from ambermq.protocol.amqp10.errors import LinkFault
-from ambermq.protocol.amqp10.events import CreditChanged, TransferRun
+from ambermq.protocol.amqp10.events import CreditChanged, TransferAborted, TransferPiece, TransferRun
 from ambermq.protocol.amqp10.link.link import BLOCKED, Link
 from ambermq.protocol.amqp10.link.link_session import LinkSession
 from ambermq.protocol.amqp10.link.partial_delivery import PartialDelivery
@@ -25,7 +25,7 @@ __all__ = ["Receiver"]
 class Receiver(Link):
     """A link on which we receive."""
 
-    __slots__ = ("has_settled_tags", "has_tags")
+    __slots__ = ("has_settled_tags", "has_tags", "piece_bytes")
 
     is_sender = False
 
@@ -35,6 +35,8 @@ class Receiver(Link):
         """For the owner: whether each message is reported alone, with its delivery-tag."""
         self.has_settled_tags = False
         """For the owner: the same for messages that the peer sends settled."""
+        self.piece_bytes = 0
+        """For the owner: a larger message is reported in pieces of this size as it arrives; 0: never."""
 
     def grant(self, credit: int, *, drain: bool = False) -> None:
         """Set the link's credit: the peer may send `credit` more messages. Less than it has changes nothing.
@@ -85,6 +87,8 @@ class Receiver(Link):
             partial.state = transfer.state
         if transfer.aborted:
             self.drop_partial()
+            if partial.taken_bytes:
+                self.session.connection.events.append(TransferAborted(self))
             return False
         if transfer.settled:
             partial.settled = True
@@ -93,6 +97,8 @@ class Receiver(Link):
             self._keep(partial, payload)
         if partial.size + len(payload) * is_whole > self.session.connection.limits.message_bytes_max:
             raise LinkFault(LinkCondition.MESSAGE_SIZE_EXCEEDED, f"more than {self._size_max} bytes in a message")
+        if self.piece_bytes and partial.size - partial.taken_bytes > self.piece_bytes:
+            self._report_pieces(partial)
         if transfer.more:
             return False
         self.drop_partial(is_complete=True)
@@ -156,6 +162,15 @@ class Receiver(Link):
                 f"unfinished deliveries hold more than {limits.partial_bytes_max} bytes",
             )
 
+    def _report_pieces(self, partial: PartialDelivery) -> None:
+        """Report the pieces of a partial delivery that have arrived. At least one byte stays for its last frame."""
+        connection, before = self.session.connection, partial.cost
+        while partial.size - partial.taken_bytes > self.piece_bytes:
+            piece = partial.take(self.piece_bytes)
+            connection.events.append(TransferPiece(self, partial.delivery_id, piece, partial.message_format))
+        connection.partial_bytes += partial.cost - before
+        connection.memory.change(partial.cost - before)
+
     def _deliver(self, partial: PartialDelivery, payload: Buffer) -> None:
         mode = self.sender_settle_mode
         if (mode == SenderSettleMode.SETTLED and not partial.settled) or (
@@ -180,5 +195,6 @@ class Receiver(Link):
             partial.message_format,
             partial.tag,
             partial.state,
+            partial.taken_bytes,
         )
         session.connection.events.append(run)

@@ -95,6 +95,49 @@ class Sender(Link):
             session.sent.append(self, first_id, count, tokens)
         return True
 
+    def begin_parts(self, token: int, settled: bool = False) -> int:
+        """Begin a delivery of message format 0 that is sent part by part, if one is `sendable`; return its id.
+
+        Until its last part is sent nothing else may be sent on the link.
+        """
+        if self.sendable < 1 or self.is_sending:
+            raise LocalError("a message in parts where none is sendable")
+        if self._template_key != (0, settled):
+            self._learn_template(0, settled=settled)
+        session = self.session
+        delivery_id = session.next_sent_id
+        self.credit -= 1
+        self.delivery_count = (self.delivery_count + 1) & MASK
+        session.next_sent_id = (delivery_id + 1) & MASK
+        if not settled:
+            session.sent.append(self, delivery_id, 1, (token,))
+        self.is_sending = True
+        return delivery_id
+
+    def send_part(self, delivery_id: int, token: int, part: memoryview, *, is_first: bool, is_last: bool) -> int:
+        """Send a part of a message, as far as the peer's window allows; return how many bytes were sent.
+
+        The next call sends the rest. `is_first` and `is_last` are about the bytes of this call, at least one.
+        """
+        session, template, start = self.session, self._template, 0
+        frame_bytes_max = session.connection.remote_frame_bytes_max - template.head_bytes
+        while start < len(part) and session.windows.remote > 0 and self.state is _ATTACHED:
+            piece = part[start : start + frame_bytes_max]
+            end = start + len(piece)
+            more = not (is_last and end == len(part))
+            head = template.part(delivery_id, token, len(piece), is_first=is_first and not start, more=more)
+            session.send_or_wait(self, head, piece)
+            self.is_sending = more
+            start = end
+        return start
+
+    def abort_parts(self, delivery_id: int) -> None:
+        """Abort a delivery that was begun and is not complete; it is settled."""
+        if self.is_sending and self.state is _ATTACHED:
+            self.session.send_or_wait(self, self._template.abort(), b"")
+            self.session.sent.take(delivery_id, delivery_id)
+        self.is_sending = False
+
     def drained(self) -> None:
         """Answer a drain, when no message is left to send: the rest of the credit is returned."""
         if self.state is _ATTACHED and self.drain:

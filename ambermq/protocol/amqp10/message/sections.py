@@ -29,12 +29,15 @@ from ambermq.protocol.amqp10.types.values import Symbol, ULong
 
 __all__ = [
     "BODY_SECTIONS_MAX",
+    "CONSTRUCTORS",
     "Section",
     "SectionScanner",
     "check_sections",
     "is_footer",
     "read_descriptor",
     "section_end",
+    "skip_plain",
+    "skip_value",
 ]
 
 BODY_SECTIONS_MAX: Final = 16_384
@@ -179,11 +182,11 @@ def section_end(payload: Buffer, position: int, end: int, section: int) -> int:
     try:
         code = payload[position]
         if section == _AMQP_VALUE:
-            stop = _skip_value(payload, position, end)
-        elif code in _CONSTRUCTORS[section]:
+            stop = skip_value(payload, position, end)
+        elif code in CONSTRUCTORS[section]:
             # Most sections are short lists and maps: this saves a call for them.
             short = code >> 4 == 0xC
-            stop = position + 2 + payload[position + 1] if short else _skip_plain(payload, position, code)
+            stop = position + 2 + payload[position + 1] if short else skip_plain(payload, position, code)
         else:
             raise DecodeError(f"format code 0x{code:02x} at byte {position} is not allowed in section 0x{section:02x}")
     except (error, IndexError) as failure:
@@ -193,7 +196,7 @@ def section_end(payload: Buffer, position: int, end: int, section: int) -> int:
     return stop
 
 
-def _skip_value(payload: Buffer, position: int, end: int) -> int:
+def skip_value(payload: Buffer, position: int, end: int) -> int:
     """Return the end of any value: its descriptors, each of them a value, and then the value."""
     pending = 1
     descriptors = 0
@@ -210,12 +213,12 @@ def _skip_value(payload: Buffer, position: int, end: int) -> int:
         elif code not in _FORMAT_CODES:
             raise DecodeError(f"0x{code:02x} at byte {position} is not a format code")
         else:
-            position = _skip_plain(payload, position, code)
+            position = skip_plain(payload, position, code)
             pending -= 1
     return position
 
 
-def _skip_plain(payload: Buffer, position: int, code: int) -> int:
+def skip_plain(payload: Buffer, position: int, code: int) -> int:
     """Return the end of a value without descriptor: the format code's upper half gives the width (types, 1.2)."""
     match code >> 4:
         case 0xA | 0xC | 0xE:
@@ -239,7 +242,7 @@ _DESCRIPTOR_FORMS: Final = frozenset((0x80, 0xA3, 0xB3))
 _COMPOSITES: Final = frozenset((Section.HEADER, Section.PROPERTIES))
 _LISTS: Final = frozenset((0x45, 0xC0, 0xD0))
 _MAPS: Final = frozenset((0xC1, 0xD1))
-_CONSTRUCTORS: Final = {
+CONSTRUCTORS: Final = {
     Section.HEADER: _LISTS,
     Section.DELIVERY_ANNOTATIONS: _MAPS,
     Section.MESSAGE_ANNOTATIONS: _MAPS,
@@ -249,6 +252,7 @@ _CONSTRUCTORS: Final = {
     Section.AMQP_SEQUENCE: _LISTS,
     Section.FOOTER: _MAPS,
 }
+"""The format codes that a section's value may have; an amqp-value may have any."""
 _DESCRIBED: Final = (
     *DESCRIPTORS.values(),
     (Header.NAME, Section.HEADER),

@@ -378,7 +378,7 @@ class Session:
     def report_reopened(self) -> None:
         """Append CreditChanged for the senders with credit, once a read: the window opened."""
         self._is_reopened = False
-        links = [link for link in self._links.all() if link.is_sender and link.credit]
+        links = [link for link in self._links.all() if link.is_sender and (link.credit or link.is_sending)]
         self.connection.events.extend(CreditChanged(link) for link in links if link.is_live)
 
     # Private

@@ -5,17 +5,20 @@ Rule 1. The engine's credit is what the link can take now: its credit, the sessi
 Rule 2. A delivery's token is the word of the queue entry; only the session knows its delivery-id.
         Deliveries that had been dealt before the receiver took its credit back return to the queue.
 Rule 3. A message is sent byte for byte as it is stored. Only a redelivered message gets a new header.
+Rule 4. A large message takes turns with other links (gateway/large). Later deliveries of the link wait in its backlog.
 """
 
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from typing import Final, NamedTuple, final
 
-from ambermq.engine.commands import Settle
+from ambermq.engine.commands import ReportDamage, Settle
 from ambermq.engine.effects import ConsumerReady, Deliver, OutcomeApplied
 from ambermq.engine.entries.entry import Entry
 from ambermq.engine.entries.entry_word import pack_words
 from ambermq.engine.entries.outcome import ACCEPTED, RELEASED, Outcome, OutcomeKind
+from ambermq.engine.entries.stored_message import StoredMessage
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.events import Disposed
 from ambermq.protocol.amqp10.link.sender import Sender
@@ -23,6 +26,8 @@ from ambermq.protocol.amqp10.message.redelivery import KEPT_TTL, with_header
 from ambermq.protocol.amqp10.performatives.classes import Accepted, Rejected, TransactionalState
 from ambermq.protocol.amqp10.spec import TransactionCondition
 from ambermq.protocol.amqp10.types.decode import Buffer, decode
+from ambermq.protocol.gateway.large.message_stream import MessageStream
+from ambermq.protocol.gateway.large.turn_budget import TurnBudget, Wait
 from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms, offered_by, properties_of
 from ambermq.protocol.gateway.links.link_peer import ConsumerPeer
 from ambermq.protocol.gateway.links.outcome_mapping import outcome_of
@@ -39,6 +44,21 @@ class _Delivery(NamedTuple):
     words: Sequence[int]
     payloads: Sequence[Buffer]
     settled: bool
+    large: "_Large | None" = None
+    """The single message of the run, if it is large; then there are no payloads."""
+
+
+class _Large(NamedTuple):
+    """A large message of the backlog."""
+
+    message: StoredMessage
+    entry: Entry | None
+    elapsed_us: int
+    queue: int
+
+
+_SENDING: Final = _Delivery((), (), settled=True)
+"""The first one of a backlog while a large message is being sent: its delivery counts as sent."""
 
 
 @final
@@ -50,6 +70,7 @@ class ConsumerLink:
         "_backlog",
         "_failed",
         "_granted_low",
+        "_stream",
         "backlog_count",
         "bytes",
         "consumer",
@@ -85,6 +106,8 @@ class ConsumerLink:
         self._again: set[int] = set()
         """Those of them that were delivered to it again, and have no outcome since."""
         self._backlog: deque[_Delivery] = deque()
+        self._stream: MessageStream | None = None
+        """The large message that is first in the backlog; None if another one is."""
         self.granted = 0
         """The engine's credit: the last grant less the deliveries since."""
         self._granted_low = peer.gateway.limits.grant_messages // 2
@@ -108,7 +131,7 @@ class ConsumerLink:
         """The size of the deliveries in the backlog."""
         if not self._backlog:
             return 0
-        return sum(sum(map(len, payloads)) for _, payloads, _ in self._backlog)
+        return sum(sum(map(len, delivery.payloads)) for delivery in self._backlog)
 
     @property
     def is_starved(self) -> bool:
@@ -117,7 +140,7 @@ class ConsumerLink:
 
     def top_up(self) -> None:
         """Set the engine's credit to what the link can take now beyond its backlog, within the limits."""
-        if self.backlog_count:
+        if self._backlog:
             self.flush()
             self._return_surplus()
         if not self.is_open or not self.consumer or self.peer.is_paused:
@@ -151,11 +174,13 @@ class ConsumerLink:
         if effect.entries is not None:
             traffic.messages_redelivered += sum(entry is not None and entry.count > 0 for entry in effect.entries)
             payloads = [
-                redelivered(body, entry, effect.elapsed_us)
+                body if isinstance(body, StoredMessage) else redelivered(body, entry, effect.elapsed_us)
                 for body, entry in zip(payloads, effect.entries, strict=True)
             ]
             if self._failed:
                 self._again |= self._failed.intersection(effect.words)
+            if StoredMessage in map(type, payloads):
+                return self._deliver_large(effect, payloads)
         link, count = self.link, len(payloads)
         if count > 1:
             size = sum(map(len, payloads))
@@ -163,30 +188,91 @@ class ConsumerLink:
         traffic.bytes_out += size
         self.messages += count
         self.bytes += size
-        if not self._backlog and link.offer_run(effect.words, payloads, effect.settled):
+        if not self._backlog and link.offer_run(effect.words, payloads, effect.settled):  # type: ignore[arg-type]  # of a run without entries all are whole
             self.granted -= count
             if link.drain:
                 self.end_drain()
             return self.granted < self._granted_low and link.credit > self.granted
-        self._backlog.append(_Delivery(effect.words, payloads, effect.settled))
+        self._backlog.append(_Delivery(effect.words, payloads, effect.settled))  # type: ignore[arg-type]  # as above
         self.backlog_count += count
         return True
+
+    def _deliver_large(self, effect: Deliver, payloads: Sequence[Buffer | StoredMessage]) -> bool:
+        """Add a run with large messages to the backlog, each message by itself."""
+        size = sum(map(len, payloads))
+        self.traffic.messages_out += len(payloads)
+        self.traffic.bytes_out += size
+        self.messages += len(payloads)
+        self.bytes += size
+        for word, payload, entry in zip(effect.words, payloads, effect.entries or (), strict=True):
+            if isinstance(payload, StoredMessage):
+                large = _Large(payload, entry, effect.elapsed_us, effect.queue)
+                self._backlog.append(_Delivery((word,), (), effect.settled, large))
+            else:
+                self._backlog.append(_Delivery((word,), (payload,), effect.settled))
+        self.backlog_count += len(payloads)
+        return True
+
+    def serve(self, turn: TurnBudget) -> Wait:
+        """Send a part of a large message, and return what the link waits for."""
+        stream = self._stream
+        if stream is None:
+            return Wait.PEER
+        was_begun = stream.is_begun
+        wait = stream.serve(turn)
+        if stream.is_begun and not was_begun:
+            self.backlog_count -= 1
+            self._backlog[0] = _SENDING
+        if stream.is_done:
+            self._end_stream(stream)
+            self.top_up()
+        return wait if self._stream is stream else Wait.PEER
+
+    def _end_stream(self, stream: MessageStream) -> None:
+        """Remove a large message from the backlog: it is sent, or damaged."""
+        self._stream = None
+        self._backlog.popleft()
+        if not stream.is_begun:
+            self.backlog_count -= 1
+        if stream.is_damaged:
+            self.peer.gateway.engine.submit(ReportDamage(stream.queue, stream.token))
+
+    def close(self) -> None:
+        """Release what the link holds, since it has ended."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
 
     def lose(self) -> None:
         """Close the link, whose connection is lost: it takes no more deliveries. Those on their way are not sent."""
         self.is_open = False
+        self.close()
         self.is_lost = bool(self.consumer)
         if self.is_lost:
             self.peer.gateway.engine.set_credit(self.consumer, 0)
 
     def flush(self) -> None:
         """Send as much of the backlog as the link can take now."""
-        while self._backlog and (count := self.link.sendable):
-            words, payloads, settled = self._backlog.popleft()
+        while self._stream is None and self._backlog and (count := self.link.sendable):
+            words, payloads, settled, large = self._backlog.popleft()
+            if large is not None:
+                self._backlog.appendleft(_Delivery(words, payloads, settled, large))
+                self._stream = MessageStream(
+                    self.peer.gateway.engine,
+                    self.link,
+                    large.message,
+                    partial(redelivered, entry=large.entry, now_us=large.elapsed_us),
+                    words[0],
+                    settled=settled,
+                    queue=large.queue,
+                )
+                break
             if len(words) > count:
                 self._backlog.appendleft(_Delivery(words[count:], payloads[count:], settled))
             self.link.send_run(words[:count], payloads[:count], settled)
             self.backlog_count -= min(count, len(words))
+        if self._stream is not None:
+            self.peer.gateway.sources.wake_stream(self)
 
     def _return_surplus(self) -> None:
         """Return the end of the backlog that exceeds the link's credit to the queue: the receiver took its credit back.
@@ -196,13 +282,15 @@ class ConsumerLink:
         surplus = self.backlog_count - self.link.credit
         returned: list[bytes] = []
         while surplus > 0 and self._backlog and not self._backlog[-1].settled:
-            words, payloads, _ = self._backlog.pop()
+            words, payloads, _, _ = self._backlog.pop()
             kept = max(len(words) - surplus, 0)
             if kept:
                 self._backlog.append(_Delivery(words[:kept], payloads[:kept], settled=False))
             returned.insert(0, pack_words(words[kept:]))
             surplus -= len(words) - kept
             self.backlog_count -= len(words) - kept
+        if self._stream is not None and not self._backlog:
+            self.close()
         if returned:
             self.peer.gateway.engine.settle(Settle(self.consumer, b"".join(returned), RELEASED))
 
@@ -217,14 +305,17 @@ class ConsumerLink:
         If the peer closes the link, also those that came back to it after it had modified them as failed. A client that
         closes its consumer so counts the failure once, although the broker was quicker than its detach.
         """
-        backlog = [pack_words(words) for words, _, settled in self._backlog if not settled]
+        backlog = [pack_words(one.words) for one in self._backlog if not one.settled]
         if self.is_closed and self._again:
-            held = set[int]().union(*[words for words, _, _ in self._backlog])
+            held = set[int]().union(*[one.words for one in self._backlog])
             backlog.append(pack_words(sorted(self._again - held)))
         return b"".join(backlog)
 
     def command(self, event: Disposed) -> Settle | None:
         """Return the command for the peer's outcome of a run; None if its state is not terminal."""
+        if self._stream is not None and self._stream.is_begun and self._stream.token in event.tokens:
+            self._stream.abort()
+            self.peer.gateway.sources.wake_stream(self)
         if type(event.state) is Accepted:
             outcome = ACCEPTED
             self.traffic.messages_accepted += len(event.tokens)

@@ -12,15 +12,18 @@ from ambermq.engine.entries.outcome import Outcome
 from ambermq.protocol.amqp10.connection.connection import Connection
 from ambermq.protocol.amqp10.endpoints import SessionEndpoint
 from ambermq.protocol.amqp10.events import Disposed
+from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.auth.access import Access
 from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.gateway.engine_port import EnginePort
+from ambermq.protocol.gateway.large.turn_budget import TurnBudget, Wait
+from ambermq.protocol.gateway.large.upload_gate import UploadGate
 from ambermq.protocol.gateway.links.temporary_owners import TemporaryOwners
 from ambermq.protocol.gateway.links.traffic import Traffic
 from ambermq.protocol.server_limits import ServerLimits
 
-__all__ = ["ConsumerPeer", "LinkGateway", "LinkPeer", "ProducerPeer"]
+__all__ = ["ConsumerPeer", "LinkGateway", "LinkPeer", "ProducerPeer", "StreamTurns", "Streaming"]
 
 Consumer_contra = TypeVar("Consumer_contra", contravariant=True)
 """The consumer's link: a parameter, so that its own file imports this one, and not the other way round."""
@@ -50,6 +53,14 @@ class LinkGateway(Protocol):
     @property
     def engine(self) -> EnginePort:
         """The engine of the virtual host."""
+
+    @property
+    def sources(self) -> "StreamTurns":
+        """The turns of large messages."""
+
+    @property
+    def uploads(self) -> UploadGate:
+        """The large messages that arrive."""
 
     @property
     def limits(self) -> ServerLimits:
@@ -85,11 +96,39 @@ class LinkPeer(Protocol):
         """Serve the links that waited for room in a session."""
 
 
-class ConsumerPeer(LinkPeer, Protocol[Consumer_contra]):
-    """What a consumer's link needs of the gateway's side of its connection."""
+class StreamPeer(LinkPeer, Protocol):
+    """What a link that sends a large message needs of the gateway's side of its connection."""
 
     is_paused: bool
     """Whether no deliveries are wanted: too much output is unsent."""
+
+
+class Streaming(Protocol):
+    """A link that takes turns to send a large message."""
+
+    is_open: bool
+
+    @property
+    def peer(self) -> StreamPeer:
+        """The gateway's side of its connection."""
+
+    @property
+    def link(self) -> Sender:
+        """The link."""
+
+    def serve(self, turn: TurnBudget) -> Wait:
+        """Send as much as the turn and the link allow, and return what the link waits for."""
+
+
+class StreamTurns(Protocol):
+    """The turns of links that send large messages."""
+
+    def wake_stream(self, link: Streaming) -> None:
+        """Give a link a turn: it may have something to send."""
+
+
+class ConsumerPeer(StreamPeer, Protocol[Consumer_contra]):
+    """What a consumer's link needs of the gateway's side of its connection."""
 
     def consumer_ready(self, consumer_link: Consumer_contra, ready: ConsumerReady) -> None:
         """Answer a consumer's attach."""
@@ -103,6 +142,15 @@ class ConsumerPeer(LinkPeer, Protocol[Consumer_contra]):
 
 class ProducerPeer(LinkPeer, Protocol[Producer_contra]):
     """What a producer's link is served by."""
+
+    upload_bytes: int
+    """The bytes of its large messages that wait for the disk."""
+
+    def upload_refusal(self, producer_link: Producer_contra) -> Error | None:
+        """Count a large message that begins to arrive; return why it is refused, None if it is not."""
+
+    def upload_ended(self, producer_link: Producer_contra) -> None:
+        """Count a large message that has arrived, or that has ended."""
 
     def transaction(self, transaction_id: bytes) -> Transaction | None:
         """Return an open transaction of the connection; None if there is none of that id."""

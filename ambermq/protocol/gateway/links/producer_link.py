@@ -9,16 +9,17 @@ Rule 4. A run of messages like the last decoded one is published without decodin
 Rule 5. A refused message is rejected. If the source does not allow that, the link is detached with the error instead,
         and also for a settled message to an address that does not exist (anonterm, 2.2.2). Other settled messages that
         are refused are dropped.
+Rule 6. A large message is stored piece by piece as it arrives (gateway/large), and published with its last piece.
 """
 
 from typing import Final, final
 
 from ambermq.engine.commands import Publish, Transaction
-from ambermq.engine.effects import ProducerReady, PublishDone
+from ambermq.engine.effects import ChunkStored, ProducerReady, PublishDone
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.protocol.amqp10.errors import DecodeError, LinkFault
-from ambermq.protocol.amqp10.events import TransferRun
+from ambermq.protocol.amqp10.events import TransferPiece, TransferRun
 from ambermq.protocol.amqp10.link.receiver import Receiver
 from ambermq.protocol.amqp10.message.delivery_time import AT_ONCE, DeliveryTime
 from ambermq.protocol.amqp10.message.message_recogniser import MessageRecogniser, learn_message
@@ -29,6 +30,7 @@ from ambermq.protocol.amqp10.serial_number import MASK
 from ambermq.protocol.amqp10.spec import AmqpCondition, ReceiverSettleMode, TransactionCondition
 from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.amqp10.types.values import Symbol
+from ambermq.protocol.gateway.large.link_upload import LinkUpload
 from ambermq.protocol.gateway.links.attach_terms import ProducingTerms, offered_by, properties_of
 from ambermq.protocol.gateway.links.link_peer import ProducerPeer
 from ambermq.protocol.gateway.links.outcome_mapping import STATES, rejected_state, state_in
@@ -49,9 +51,9 @@ class ProducerLink:
     """One producer of the engine, and its link."""
 
     __slots__ = (
-        *("_blocked", "_credit_low", "_credit_max", "_may_reject", "_recogniser", "_tags"),
+        *("_blocked", "_credit_low", "_credit_max", "_may_reject", "_message_bytes_max", "_recogniser", "_tags"),
         *("bytes", "guard", "is_open", "limits", "link", "messages", "peer", "producer", "terms", "traffic"),
-        *("unfinished",),
+        *("held", "unfinished", "upload"),
     )
 
     def __init__(
@@ -69,6 +71,10 @@ class ProducerLink:
         """The engine's id; 0 until the producer is attached."""
         self.unfinished = 0
         """The received messages whose outcome is not sent."""
+        self.upload: LinkUpload | None = None
+        """The large message that is arriving; None without one."""
+        self.held = 0
+        """The commands of the link that wait behind pieces of large messages."""
         self._credit_max = limits.credit_max
         """The credit less the unfinished messages: it adapts to the rate of the sender and the time of a sync."""
         self._credit_low = limits.credit_max - limits.credit_max // 2
@@ -80,6 +86,8 @@ class ProducerLink:
         """Checks the addresses of messages; None if the attach has checked everything."""
         self._recogniser: MessageRecogniser | None = None
         """Recognises messages like the last decoded one; None without one, or if it cannot be learned."""
+        self._message_bytes_max = 0
+        """The largest message that the queue at its address takes; 0: no limit of its own."""
         self._may_reject = True
         """Whether the source has the outcome rejected; known when the attach is answered."""
         self._tags: dict[int, bytes] = {}
@@ -97,6 +105,8 @@ class ProducerLink:
         self.link.has_settled_tags = self.terms.is_anonymous
         # A queue may take less than a connection, never more.
         limit = self.link.session.connection.limits.message_bytes_max
+        self._message_bytes_max = ready.message_bytes_max
+        self.link.piece_bytes = self.peer.gateway.engine.config.chunk_bytes
         self.link.accept(
             self.terms.source,
             target,
@@ -128,6 +138,9 @@ class ProducerLink:
         traffic.bytes_in += size
         self.messages += count
         self.bytes += size
+        if run.before_bytes:
+            self._publish_upload(run, transaction)
+            return
         if self.guard is not None:
             self._publish_allowed(run, self.guard, transaction)
             return
@@ -139,7 +152,86 @@ class ProducerLink:
         publish.ttl_ms, publish.priority = recogniser.ttl_ms, recogniser.priority
         publish.transaction = transaction
         publish.time_ms, publish.delay_ms = recogniser.delivery
-        self.peer.gateway.engine.publish(publish)
+        if self.held:
+            self.peer.gateway.uploads.submit(self, publish)
+        else:
+            self.peer.gateway.engine.publish(publish)
+
+    def take_piece(self, event: TransferPiece) -> None:
+        """Store a piece of a large message, or drop it if the message is refused.
+
+        Raises LinkFault for a message format other than 0.
+        """
+        if event.message_format:
+            raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, f"message-format {event.message_format:#x}, expected 0")
+        gateway, size, upload = self.peer.gateway, len(event.payload), self.upload
+        self.traffic.bytes_in += size
+        self.bytes += size
+        if upload is None:
+            limit, refusal = self._message_bytes_max, self.peer.upload_refusal(self)
+            upload = LinkUpload(gateway.engine, gateway.uploads, self, size_max=limit, refusal=refusal)
+            self.upload = upload
+        if (open_max := self.limits.uploads_bytes_max) < gateway.uploads.open_bytes + size:
+            why = f"the messages that arrive have {open_max} bytes (uploads_bytes_max)"
+            upload.refuse(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, why)
+        if upload.add(self.producer, event.payload):
+            self.peer.upload_bytes += size
+
+    def piece_stored(self, effect: ChunkStored) -> None:
+        """Count a piece that is durable; a refused one refuses its message."""
+        self.peer.upload_bytes -= effect.size
+        if effect.condition and self.upload is not None and self.upload.upload is effect.upload:
+            self.upload.refuse(effect.condition, effect.description)
+
+    def end_upload(self) -> None:
+        """End a message that is aborted, or whose link has ended; nothing of it is visible."""
+        upload, self.upload = self.upload, None
+        if upload is not None:
+            self.peer.upload_ended(self)
+            upload.close(is_published=False)
+
+    def close(self) -> None:
+        """End what is arriving: the link has ended. What has arrived as a whole is published."""
+        self.end_upload()
+        self.peer.gateway.uploads.flush(self)
+
+    def _publish_upload(self, run: TransferRun, transaction: Transaction | None) -> None:
+        """Publish the large message whose last piece has arrived, or refuse it."""
+        upload, self.upload = self.upload, None
+        assert upload is not None, "its first piece has begun it"
+        self.peer.upload_ended(self)
+        upload.finish(run.payloads[0])
+        refusal = upload.refusal
+        if refusal is None and self.guard is not None:
+            refusal = self.guard.refusal(upload.upload.head)
+        outline = upload.outline
+        upload.close(is_published=refusal is None)
+        if refusal is not None or outline is None:
+            assert refusal is not None, "a message without an outline is refused"
+            self._refuse_upload(run, refusal, transaction)
+            return
+        size = run.before_bytes + len(run.payloads[0])
+        may_create = None if self.guard is None else self.guard.may_create
+        publish = Publish(self, self.producer, run.first_id, [*run.payloads], [outline.id_hash], size)
+        publish.durable, publish.settled, publish.may_create = outline.is_durable, run.settled, may_create
+        publish.by = "" if self.guard is None else self.guard.user
+        publish.ttl_ms, publish.priority = outline.ttl_ms, outline.priority
+        publish.time_ms, publish.delay_ms = outline.delivery
+        publish.transaction, publish.upload = transaction, upload.upload
+        self.peer.gateway.uploads.submit(self, publish)
+
+    def _refuse_upload(self, run: TransferRun, refusal: Error, transaction: Transaction | None) -> None:
+        """Reject a large message."""
+        self.traffic.messages_refused += 1
+        if run.settled and transaction is not None:
+            transaction.doom(refusal.description or refusal.condition)
+        elif not run.settled and self._may_reject:
+            self._settle_rejected(run.first_id, refusal, transaction)
+            return
+        elif not self._may_reject or refusal.condition == AmqpCondition.DECODE_ERROR:
+            self.peer.producer_failed(self, refusal)
+            return
+        self._count_finished(1)
 
     def _transaction_of(self, state: TransactionalState) -> Transaction:
         """Return the transaction that a message names. Raises LinkFault if it is not open."""
@@ -212,7 +304,10 @@ class ProducerLink:
             publish.time_ms, publish.delay_ms = kind[3]
             publish.by = "" if self.guard is None else self.guard.user
             publish.transaction = transaction
-            self.peer.gateway.engine.publish(publish)
+            if self.held:
+                self.peer.gateway.uploads.submit(self, publish)
+            else:
+                self.peer.gateway.engine.publish(publish)
 
     def _reject(self, run: TransferRun, delivery_id: int, error: DecodeError, transaction: Transaction | None) -> None:
         """Reject a malformed message. Raises its error if the run is settled, or if the source does not allow that."""

@@ -21,10 +21,10 @@ from ambermq.protocol.amqp10.message.message import AmqpValue, Message
 from ambermq.protocol.amqp10.performatives.classes import Properties
 from ambermq.protocol.amqp10.spec import SenderSettleMode
 from ambermq.protocol.amqp10.types.values import ULong
+from ambermq.protocol.gateway.large.turn_budget import TurnBudget, Wait
 from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms, offered_by
 from ambermq.protocol.gateway.sources.queue_browser import settle_browsed
 from ambermq.protocol.gateway.sources.source import SourcePeer
-from ambermq.protocol.gateway.sources.turn_budget import TurnBudget, Wait
 
 __all__ = ["EventSource", "message_of"]
 

@@ -19,6 +19,7 @@ from ambermq.engine.commands import Inspect, NoteBrowser
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.entries.entry import Entry
 from ambermq.engine.entries.entry_word import WORD_BYTES, entry_of, size_of, unpack_words
+from ambermq.engine.entries.stored_message import StoredMessage
 from ambermq.engine.errors import SelectorError
 from ambermq.engine.history.background_jobs import BackgroundJob
 from ambermq.engine.model.queue import Queue
@@ -30,11 +31,12 @@ from ambermq.protocol.amqp10.events import Disposed
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.spec import AmqpCondition, SenderSettleMode
 from ambermq.protocol.amqp10.types.decode import Buffer
+from ambermq.protocol.gateway.large.message_stream import MessageStream
+from ambermq.protocol.gateway.large.turn_budget import TurnBudget, Wait
 from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms, Refusal, offered_by
 from ambermq.protocol.gateway.links.consumer_link import redelivered
 from ambermq.protocol.gateway.links.routing_fields import RoutingFields
 from ambermq.protocol.gateway.sources.source import SourcePeer
-from ambermq.protocol.gateway.sources.turn_budget import TurnBudget, Wait
 
 __all__ = ["QueueBrowser", "settle_browsed"]
 
@@ -54,6 +56,7 @@ class QueueBrowser:
         "_known",
         "_queue",
         "_selector",
+        "_stream",
         "_words",
         "is_open",
         "link",
@@ -75,6 +78,8 @@ class QueueBrowser:
         self._entries: Any = {}
         self._known: KnownTerms = {}
         """What is known of the test of a large message that is not finished."""
+        self._stream: MessageStream | None = None
+        """The large message that is being sent; None without one."""
         self._job: BackgroundJob | None = None
         self._queue = 0
         """The present queue that it browses, 0 for none: the link is a use of it."""
@@ -116,7 +121,16 @@ class QueueBrowser:
 
     def serve(self, turn: TurnBudget) -> Wait:
         """Send as many messages as the turn and the link allow, and return what the link waits for."""
-        while self._fill() and not turn.is_spent and (count := min(self.link.sendable, turn.messages)):
+        while self._fill() and not turn.is_spent:
+            if self._stream is not None or self._is_large(self._words[0]):
+                wait = self._serve_large(turn)
+                if wait is Wait.PEER:
+                    break
+                if wait is not None:
+                    return wait
+                continue
+            if not (count := min(self.link.sendable, turn.messages)):
+                break
             words = self._next_run(count, turn.size)
             entries = self._columns(words)
             bodies = self.peer.gateway.engine.messages(words, entries)
@@ -134,8 +148,53 @@ class QueueBrowser:
         self.link.session.await_room()
         return Wait.PEER
 
+    def _is_large(self, word: int) -> bool:
+        """Return whether a message is stored in pieces."""
+        entry = self._entries.get(entry_of(word)) if self._entries else None
+        return entry is not None and bool(entry.chunks)
+
+    def _serve_large(self, turn: TurnBudget) -> Wait | None:
+        """Send a part of the large message that is next; return what the link waits for, None if another one is next.
+
+        Its first piece has all that a selector reads.
+        """
+        word, stream, engine = self._words[0], self._stream, self.peer.gateway.engine
+        if stream is None:
+            entry = self._entries.get(entry_of(word))
+            bodies = engine.messages([word], [entry])
+            assert bodies is not None, "it is not read here"
+            assert isinstance(bodies[0], StoredMessage), "the caller has checked it"
+            rebuild = partial(redelivered, entry=entry)
+            if self._selector is not None:
+                first = engine.piece(bodies[0], 0)
+                if first is None:
+                    return Wait.BODIES
+                selected = self._selected([first or None], [entry], turn)
+                if not selected:
+                    return Wait.TURN
+                if selected[0] is None:
+                    self._pass_by(turn)
+                    return None
+            is_settled = self.link.sender_settle_mode != SenderSettleMode.UNSETTLED
+            stream = MessageStream(engine, self.link, bodies[0], rebuild, word, settled=is_settled)
+            self._stream = stream
+        wait = stream.serve(turn)
+        if not stream.is_done:
+            return wait
+        self._stream = None
+        self._pass_by(turn)
+        return None
+
+    def _pass_by(self, turn: TurnBudget) -> None:
+        """Go on to the next message."""
+        self._words = self._words[1:]
+        self.link.available -= 1
+        turn.spend(1, 0)
+
     def disposed(self, event: Disposed) -> None:
         """Settle the deliveries that the peer has not settled."""
+        if self._stream is not None and self._stream.is_begun and self._stream.token in event.tokens:
+            self._stream.abort()
         settle_browsed(self.link, event)
 
     def close(self) -> None:
@@ -144,6 +203,9 @@ class QueueBrowser:
             self.peer.gateway.engine.submit(NoteBrowser(self._queue, -1))
             self._queue = 0
         self.is_open = False
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
         self._hold.release()
         self._chunks, self._words, self._entries, self.past_bytes = iter(()), (), {}, 0
         if self._job is not None:
@@ -161,9 +223,14 @@ class QueueBrowser:
         return bool(self._words)
 
     def _next_run(self, count: int, size: int) -> Sequence[int]:
-        """Return the next words: at most `count`, up to and including the one that reaches `size` bytes."""
+        """Return the next words: at most `count`, up to and including the one that reaches `size` bytes.
+
+        A large message, which is not the first, ends them.
+        """
         words = self._words[:count]
         for index, word in enumerate(words):
+            if index and self._entries and self._is_large(word):
+                return words[:index]
             size -= size_of(word)
             if size <= 0:
                 return words[: index + 1]
@@ -174,7 +241,7 @@ class QueueBrowser:
         return [entries.get(entry_of(word)) for word in words] if entries else None
 
     def _selected(
-        self, bodies: Sequence[Buffer | None], entries: Sequence[Entry | None] | None, turn: TurnBudget
+        self, bodies: Sequence[Buffer | StoredMessage | None], entries: Sequence[Entry | None] | None, turn: TurnBudget
     ) -> list[Buffer | None]:
         """Return the messages to send; an element is None if the message is unreadable or not selected.
 
@@ -226,10 +293,13 @@ def _queue_named(name: str, state: State) -> Queue | None:
     return state.queue_named(name)
 
 
-def _payloads(bodies: Sequence[Buffer | None], entries: Sequence[Entry | None] | None) -> list[Buffer | None]:
+def _payloads(
+    bodies: Sequence[Buffer | StoredMessage | None], entries: Sequence[Entry | None] | None
+) -> list[Buffer | None]:
+    whole = [None if isinstance(body, StoredMessage) else body for body in bodies]
     if entries is None:
-        return list(bodies)
-    return [body if body is None else redelivered(body, entry) for body, entry in zip(bodies, entries, strict=True)]
+        return whole
+    return [body if body is None else redelivered(body, entry) for body, entry in zip(whole, entries, strict=True)]
 
 
 def settle_browsed(link: Sender, event: Disposed) -> None:

@@ -12,9 +12,9 @@ from ambermq.engine.history.background_queries import BackgroundQueries
 from ambermq.protocol.amqp10.events import Disposed
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import Error
+from ambermq.protocol.gateway.large.turn_budget import TurnBudget, Wait
 from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms
-from ambermq.protocol.gateway.links.link_peer import LinkGateway, LinkPeer
-from ambermq.protocol.gateway.sources.turn_budget import TurnBudget, Wait
+from ambermq.protocol.gateway.links.link_peer import LinkGateway, LinkPeer, StreamTurns
 
 __all__ = ["Source", "SourceGateway", "SourceJobs", "SourcePeer"]
 
@@ -48,7 +48,7 @@ class Source(Protocol):
         """Release everything: the link has ended or is ending."""
 
 
-class SourceJobs(Protocol):
+class SourceJobs(StreamTurns, Protocol):
     """The background jobs of sources."""
 
     def check_past_room(self, needed_bytes: int) -> None:

@@ -18,12 +18,13 @@ from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.amqp10.spec import AmqpCondition
 from ambermq.protocol.amqp10.types.values import Symbol
+from ambermq.protocol.gateway.large.turn_budget import TurnBudget, Wait
 from ambermq.protocol.gateway.links.attach_terms import LOG_ADDRESS, ConsumingTerms, Refusal
+from ambermq.protocol.gateway.links.link_peer import Streaming
 from ambermq.protocol.gateway.links.source_filters import At, AtOffset
 from ambermq.protocol.gateway.sources.event_source import EventSource
 from ambermq.protocol.gateway.sources.queue_browser import QueueBrowser
 from ambermq.protocol.gateway.sources.source import Source, SourceGateway, SourcePeer
-from ambermq.protocol.gateway.sources.turn_budget import TurnBudget, Wait
 
 __all__ = ["SourceScheduler"]
 
@@ -38,10 +39,10 @@ class SourceScheduler:
         self._gateway = gateway
         self.due_ms: dict[Source, int] = {}
         """All open sources, each with the time of its end; 0 until the first look at the clock."""
-        self.ready: dict[Source, None] = {}
-        """The sources that may have something to send."""
-        self._cold: dict[Source, None] = {}
-        self._ended: dict[Source, None] = {}
+        self.ready: dict[Source | Streaming, None] = {}
+        """The sources that may have something to send, and the consumers with a large message."""
+        self._cold: dict[Source | Streaming, None] = {}
+        self._ended: dict[Source | Streaming, None] = {}
         self._durable_end = 0
 
     def attach(self, peer: SourcePeer, link: Sender, terms: ConsumingTerms) -> Source:
@@ -144,10 +145,18 @@ class SourceScheduler:
             self._ended.pop(source, None)
             self.ready[source] = None
 
+    def wake_stream(self, link: Streaming) -> None:
+        """Give a consumer a turn for its large message."""
+        self._cold.pop(link, None)
+        self.ready[link] = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether `wake_waiters` may have work."""
+        return bool(self.due_ms or self._cold)
+
     def wake_waiters(self) -> None:
         """Wake the sources that wait for a read or for durable events: the log has completed one of them."""
-        if not self.due_ms:
-            return
         # The sources that wait for bodies come first: the next completed read may evict their bodies from the cache.
         self.ready = self._cold | self.ready
         self._cold = {}
@@ -170,7 +179,7 @@ class SourceScheduler:
             if source.is_open and source.link.is_live and not source.peer.is_paused:
                 self._serve(source, turn)
 
-    def _serve(self, source: Source, turn: TurnBudget) -> None:
+    def _serve(self, source: Source | Streaming, turn: TurnBudget) -> None:
         try:
             wait = source.serve(turn)
         except Exception as mistake:  # noqa: BLE001 - an error of the broker ends this connection only

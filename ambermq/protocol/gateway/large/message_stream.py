@@ -1,0 +1,111 @@
+"""A large message on its way to a receiver: its pieces are read from the log one by one, and cut into frames.
+
+Rule 1. A piece is read when the one before it is sent. So memory has one piece, and the next one that is being read.
+Rule 2. The delivery begins with its first frame. Until then the message can return to its queue as if it was not dealt.
+Rule 3. A damaged piece aborts the delivery. If it is the first one, no delivery begins.
+Rule 4. The log is held until the end: the message may leave its queue before, and a compaction would remove it.
+"""
+
+from collections.abc import Callable
+from typing import final
+
+from ambermq.engine.entries.stored_message import StoredMessage
+from ambermq.protocol.amqp10.link.sender import Sender
+from ambermq.protocol.amqp10.types.decode import Buffer
+from ambermq.protocol.gateway.engine_port import EnginePort
+from ambermq.protocol.gateway.large.turn_budget import TurnBudget, Wait
+
+__all__ = ["MessageStream"]
+
+
+@final
+class MessageStream:
+    """One message and the link that sends it."""
+
+    __slots__ = (
+        *("_delivery_id", "_engine", "_hold", "_index", "_link", "_message", "_part", "_rebuild", "_settled"),
+        *("is_begun", "is_damaged", "is_done", "queue", "token"),
+    )
+
+    def __init__(
+        self,
+        engine: EnginePort,
+        link: Sender,
+        message: StoredMessage,
+        rebuild: Callable[[Buffer], Buffer],
+        token: int,
+        *,
+        settled: bool,
+        queue: int = 0,
+    ) -> None:
+        """`rebuild` returns the first piece as this delivery has it; `queue` is the queue of a consumer's delivery."""
+        self._engine = engine
+        self._link = link
+        self._message = message
+        self._rebuild = rebuild
+        self._settled = settled
+        self._hold = engine.hold()
+        self._index = 0
+        """The piece that is sent now."""
+        self._part: memoryview | None = None
+        """What is left of that piece; None if it is not read."""
+        self._delivery_id = 0
+        self.token = token
+        self.queue = queue
+        self.is_begun = False
+        """Whether the peer has got its first frame."""
+        self.is_done = False
+        """Whether nothing more is sent: the message is complete, damaged, or aborted."""
+        self.is_damaged = False
+
+    def serve(self, turn: TurnBudget) -> Wait:
+        """Send as much as the turn and the link allow, and return what the link waits for."""
+        link, last = self._link, len(self._message.offsets) - 1
+        while not self.is_done and not turn.is_spent:
+            part = self._part or self._read()
+            if part is None:
+                return Wait.PEER if self.is_done else Wait.BODIES
+            is_first = not self.is_begun
+            if is_first and link.sendable < 1:
+                link.session.await_room()
+                return Wait.PEER
+            if is_first:
+                self._delivery_id, self.is_begun = link.begin_parts(self.token, self._settled), True
+            some = part[: turn.size]
+            is_last = self._index == last and len(some) == len(part)
+            count = link.send_part(self._delivery_id, self.token, some, is_first=is_first, is_last=is_last)
+            turn.spend(0, count)
+            if count < len(some):
+                self._part = part[count:]
+                return Wait.PEER
+            self._part = part[count:] if count < len(part) else None
+            if self._part is None:
+                self._index += 1
+                if self._index > last:
+                    self._end()
+        return Wait.PEER if self.is_done else Wait.TURN
+
+    def abort(self) -> None:
+        """End a delivery that is not complete: the peer has settled it, or its message is damaged."""
+        if not self.is_done and self.is_begun:
+            self._link.abort_parts(self._delivery_id)
+        self._end()
+
+    def close(self) -> None:
+        """Release the log: the link has ended."""
+        self._end()
+
+    def _read(self) -> memoryview | None:
+        """Return the next piece; None if it must be read from the disk, or if it is damaged."""
+        piece = self._engine.piece(self._message, self._index)
+        if piece is None:
+            return None
+        if not piece:
+            self.is_damaged = True
+            self.abort()
+            return None
+        return memoryview(piece if self._index else self._rebuild(piece))
+
+    def _end(self) -> None:
+        self.is_done, self._part = True, None
+        self._hold.release()
