@@ -13,13 +13,16 @@ from ambermq.engine.commands import (
     DeleteQueue,
     DetachConsumer,
     DetachProducer,
+    EndUpload,
     MoveMessages,
     Publish,
     PurgeQueue,
     RemoveMessages,
     ResetHost,
     Settle,
+    StoreChunk,
     UpdateQueue,
+    Upload,
 )
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.entries.discard_reason import MoveReason
@@ -64,6 +67,8 @@ class Lived:
         recovery = Recovery.open(DiskStorage(), self.directory, self._config, self.now_us)
         state = fold_log(recovery)
         self.workers = InlineWorkers()
+        self.arriving: tuple[int, Upload, bytes] | None = None
+        """The producer of a large message that arrives, its pieces, and how it begins."""
         self.loop = DurableLoop(recovery.log(self.workers), state, _ENGINE)
         self.loop.start(self.now_us)
 
@@ -78,6 +83,7 @@ class Lived:
                     self.publish,
                     self.publish,
                     self.publish,
+                    self.upload,
                     self.take,
                     self.settle,
                     self.seldom,
@@ -140,6 +146,27 @@ class Lived:
             if self.rng.random() < 0.3:
                 command.priority = self.rng.randrange(10)
             self.loop.submit(command)
+
+    def upload(self) -> None:
+        """A piece of a large message comes, or its last one, or its end without a message."""
+        producers = sorted(self.loop.state.producers)
+        if self.arriving is None and producers:
+            self.arriving = self.rng.choice(producers), Upload(b""), b"%08d" % len(self.bodies)
+            self.bodies[self.arriving[2]] = len(self.bodies)
+        if self.arriving is None:
+            return
+        producer, upload, body = self.arriving
+        if not upload.chunks or self.rng.random() < 0.5:
+            piece = bytes(_ENGINE.chunk_bytes) if upload.chunks else body.ljust(_ENGINE.chunk_bytes, b"\0")
+            self.loop.submit(StoreChunk("link", producer, upload, piece))
+        elif self.rng.random() < 0.3:
+            self.loop.submit(EndUpload(upload))
+            self.arriving = None
+        else:
+            size = upload.size + 200
+            self.loop.submit(Publish("link", producer, 0, [bytes(200)], [0], size, upload=upload))
+            self.bodies[body.ljust(size, b"\0")] = len(self.bodies)
+            self.arriving = None
 
     def take(self) -> None:
         """A consumer has credit."""

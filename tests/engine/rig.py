@@ -20,7 +20,7 @@ from ambermq.log.storage.worker_threads import InlineWorkers
 from tests.log.lives import CONFIG, DIRECTORY
 from tests.log.simulated import SimulatedStorage
 
-__all__ = ["COLD", "Rig", "delivered", "held"]
+__all__ = ["COLD", "Rig", "delivered", "held", "read_large"]
 
 COLD = replace(CONFIG, hot_bytes_max=600, hot_large_bytes_max=600, cold_bytes_max=4096)
 """Hardly two bodies fit in the hot cache."""
@@ -29,6 +29,18 @@ COLD = replace(CONFIG, hot_bytes_max=600, hot_large_bytes_max=600, cold_bytes_ma
 def delivered(effects: list[Effect]) -> list[tuple[int, bytes]]:
     """Return (consumer, body) of every delivery, in order."""
     return [(each.consumer, bytes(body)) for each in effects if type(each) is Deliver for body in each.bodies]
+
+
+def read_large(loop: DurableLoop, message: StoredMessage) -> bytes | None:
+    """Return a large message, read piece by piece; None if it is damaged."""
+    pieces: list[bytes] = []
+    for index in range(len(message.offsets)):
+        while (piece := loop.piece(message, index)) is None:
+            loop.log.completed()
+        if not piece:
+            return None
+        pieces.append(bytes(piece))
+    return b"".join(pieces)
 
 
 class Rig:
@@ -71,7 +83,9 @@ class Rig:
         """Read the large messages of deliveries, as a link does while it sends them; report damaged ones."""
         for effect in effects:
             if type(effect) is Deliver and StoredMessage in map(type, effect.bodies):
-                bodies = [self.read(body) if isinstance(body, StoredMessage) else body for body in effect.bodies]
+                bodies = [
+                    read_large(self.loop, body) if isinstance(body, StoredMessage) else body for body in effect.bodies
+                ]
                 for word in [word for word, body in zip(effect.words, bodies, strict=True) if body is None]:
                     self.loop.submit(ReportDamage(effect.queue, word))
                 effect.words = tuple(
@@ -79,17 +93,6 @@ class Rig:
                 )
                 effect.bodies = [body for body in bodies if body is not None]
         return effects
-
-    def read(self, message: StoredMessage) -> bytes | None:
-        """Return a large message, read piece by piece; None if it is damaged."""
-        pieces: list[bytes] = []
-        for index in range(len(message.offsets)):
-            while (piece := self.loop.piece(message, index)) is None:
-                self.loop.log.completed()
-            if not piece:
-                return None
-            pieces.append(bytes(piece))
-        return b"".join(pieces)
 
     def do(self, *commands: Command) -> list[Effect]:
         """Submit, end ticks and let syncs end until all is quiet."""

@@ -47,6 +47,7 @@ from ambermq.engine.events import (
     Started,
     Subscribed,
     Timed,
+    UploadEnded,
 )
 from ambermq.engine.model.attachment import Condition
 from ambermq.engine.model.lifetime import Lifetime
@@ -151,6 +152,11 @@ _PLAIN: Final = (
     Sample(ConsumerAttached(4, TIME_US, 2, "c", "l", "a = 1", 2), "c/l receives from 'orders' where a = 1"),
     Sample(ConsumerDetached(19, TIME_US, 4), "consumer store/in detached"),
     Sample(Chunked(6, TIME_US, 3, b""), "a chunk of a large message from shop/out"),
+    Sample(
+        UploadEnded(16, TIME_US, 6),
+        "a large message ended before it was published, stored in chunks from offset 6 on",
+        golden="000000000000000000000000000000000000000000000000060000000000000000000000000000000000000000002f00",
+    ),
     Sample(Published(10, TIME_US, (2,), 3, WORDS, 300), "3 messages to 'orders', 300 B, durable, from shop/out"),
     Sample(
         Published(10, TIME_US, (2, 99), 98, make_words(10, [1]), 3 << 20, False, (6, 7)),

@@ -8,11 +8,13 @@ from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import ConsumerReady, Deliver, Effect, ProducerReady, PublishDone
 from ambermq.engine.entries.entry_word import pack_words
 from ambermq.engine.entries.outcome import ACCEPTED
+from ambermq.engine.entries.stored_message import StoredMessage
 from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.loop.recovery import recover
 from ambermq.log.config import LogConfig
 from ambermq.log.recovery.recovery import Recovery
 from ambermq.log.storage.disk import DiskStorage
+from tests.engine.rig import read_large
 
 SMALL = LogConfig(
     segment_bytes_min=1 << 20, segment_bytes_max=1 << 20, hot_bytes_max=4096, hot_large_bytes_max=4096, ballast_bytes=0
@@ -47,8 +49,9 @@ def attached(loop: DurableLoop) -> tuple[int, int]:
     return producer.producer, consumer.consumer
 
 
-def bodies_of(effects: list[Effect]) -> list[bytes]:
-    return [bytes(body) for effect in effects if type(effect) is Deliver for body in effect.bodies]
+def bodies_of(loop: DurableLoop, effects: list[Effect]) -> list[bytes]:
+    bodies = [body for effect in effects if type(effect) is Deliver for body in effect.bodies]
+    return [read_large(loop, body) or b"" if isinstance(body, StoredMessage) else bytes(body) for body in bodies]
 
 
 def test_a_broker_goes_on_where_it_ended(tmp_path: Path) -> None:
@@ -61,7 +64,7 @@ def test_a_broker_goes_on_where_it_ended(tmp_path: Path) -> None:
     assert sum(effect.count for effect in until_quiet(loop) if type(effect) is PublishDone) == 10
     loop.set_credit(consumer, 10)
     effects = until_quiet(loop)
-    assert bodies_of(effects) == bodies
+    assert bodies_of(loop, effects) == bodies
     words = list(loop.state.queue_named("q").held_by(consumer))
     loop.submit(Settle(consumer, pack_words(words[:4]), ACCEPTED, "reply"))
     until_quiet(loop)
@@ -75,7 +78,7 @@ def test_a_broker_goes_on_where_it_ended(tmp_path: Path) -> None:
     _, consumer = attached(again)
     again.set_credit(consumer, 100)
     effects = until_quiet(again)
-    assert bodies_of(effects) == bodies[4:]
+    assert bodies_of(loop, effects) == bodies[4:]
     entries = [entry for effect in effects if type(effect) is Deliver for entry in effect.entries or ()]
     assert [entry.count for entry in entries if entry] == [1] * 6
     again.log.close()
