@@ -152,8 +152,17 @@ class Watching:
 
 
 def bodies(said: list[tuple[Any, bytes]]) -> list[bytes]:
-    """The messages among what came; each in one frame."""
-    return [payload for performative, payload in said if isinstance(performative, Transfer)]
+    """The messages among what came; the frames of one follow each other."""
+    whole: list[bytes] = []
+    is_more = False
+    for performative, payload in said:
+        if isinstance(performative, Transfer):
+            if is_more:
+                whole[-1] += payload
+            else:
+                whole.append(payload)
+            is_more = bool(performative.more)
+    return whole
 
 
 class DiskRig(Rig):

@@ -64,6 +64,8 @@ from ambermq.log.write.log import Log
 __all__ = ["DecidedState"]
 
 _TOO_MUCH: Final = "amqp:resource-limit-exceeded"
+_HOT_CHUNKS: Final = 4
+"""The newest chunks of an arriving message that stay in memory for a quick delivery."""
 _USES: Final = frozenset({DeclareQueue, Inspect, NoteBrowser})
 """The commands that may use a queue and leave no event."""
 
@@ -165,6 +167,7 @@ class DecidedState(LoggedState):
                 self.transactions.end(command.transaction)
             elif type(command) is StoreChunk and events:
                 command.upload.add(events[0].offset, len(command.piece))
+                log.bodies.forget(command.upload.chunks[-1 - _HOT_CHUNKS : -_HOT_CHUNKS])
             changes, wide = self._log_and_apply(events, ends_each=is_publish, is_whole=is_whole)
             changes_left -= changes
             if type(command) in HIDDEN_WORK:

@@ -213,6 +213,11 @@ class LinkClient:
         if self._heard < since:
             raise self._broke(f"the broker has sent nothing for {time.monotonic() - self._heard:.0f} s")
 
+    @property
+    def is_writing(self) -> bool:
+        """Whether output waits for the socket."""
+        return bool(self._output)
+
     def flush(self) -> None:
         """Return when all output is written; raise ConnectionBroke if the broker does not read it in time."""
         deadline = time.monotonic() + TIMEOUT_SECONDS
@@ -258,9 +263,13 @@ class LinkClient:
         """Write, wait once and read once."""
         self._check_silence()
         due_ms = self.connection.poll(_now_ms())
+        was_writing = bool(self._output)
         outputs = [self._socket] if self._write() else []
         deadlines = [one for one in (until, None if due_ms is None else due_ms / 1000) if one is not None]
         timeout = max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
+        if was_writing and not outputs:
+            # What the caller may wait for has happened.
+            timeout = 0.0
         inputs: list[ClientSocket | int] = [self._socket] if watch is None else [self._socket, watch]
         readable, _, _ = select.select(inputs, outputs, [], timeout)
         if self._socket in readable:

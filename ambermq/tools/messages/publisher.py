@@ -22,6 +22,11 @@ __all__ = ["Publisher"]
 _WRITE_BYTES: Final = 64 * 1024
 """Output is written at this size, or earlier when the publisher waits."""
 
+_PIECE_BYTES: Final = 1 << 20
+"""The most bytes of a large message in one frame."""
+_FRAME_HEAD_BYTES: Final = 128
+"""The most bytes of a frame besides its payload."""
+
 _STALLED_SECONDS: Final = 60.0
 """Timeout without credit or outcomes."""
 _NOTICE_SECONDS: Final = 1.0
@@ -68,6 +73,10 @@ class Publisher:
         self._on_wait = on_wait
         self._timeout_s = timeout_s
         self._unsettled = 0
+        self._large_id = 0
+        """The delivery of the large message that is being sent."""
+        self._is_refused = False
+        """Whether a message was settled since that one began."""
 
     def offer(self, payload: Buffer, token: int) -> None:
         """Wait for credit and window, then send one message."""
@@ -81,6 +90,48 @@ class Publisher:
             self._unsettled += 1
         if self._client.connection.output_bytes >= _WRITE_BYTES:
             self._take(self._client.step(0.0))
+
+    @property
+    def piece_bytes(self) -> int:
+        """The size of a piece that fits into one frame."""
+        return min(self._client.connection.remote_frame_bytes_max, _PIECE_BYTES) - _FRAME_HEAD_BYTES
+
+    def offer_piece(self, piece: bytes, token: int, *, is_first: bool, is_last: bool) -> bool:
+        """Send a piece of a large message, when credit and window allow it, and return when it is written.
+
+        Return False if the broker has settled the message already: then no more of it is sent.
+        """
+        link = self._link
+        if is_first:
+            while not link.sendable or self._unsettled >= self._window:
+                self._progress()
+            self._large_id = link.begin_parts(token, self._settled)
+            self.sent += 1
+            self._unsettled += not self._settled
+            self._is_refused = False
+        part = memoryview(piece)
+        while part:
+            if self._is_refused:
+                link.abort_parts(self._large_id)
+                return False
+            count = link.send_part(self._large_id, token, part, is_first=is_first, is_last=is_last)
+            is_first, part = is_first and not count, part[count:]
+            self._await_room(is_window_closed=bool(part))
+        if self._settled and is_last:
+            self.outcomes["sent"] += 1
+        return True
+
+    def _await_room(self, *, is_window_closed: bool) -> None:
+        """Wait until the output is written and the broker's window is open, or the message is settled."""
+        began = time.monotonic()
+        until = began + self._timeout_s if self._timeout_s else None
+        self._take(self._client.step(0.0))
+        while not self._is_refused and (
+            self._client.is_writing or (is_window_closed and not self._link.session.windows.remote)
+        ):
+            if until is not None and time.monotonic() >= until:
+                raise self._stalled()
+            self._take(self._client.step(until))
 
     def wait_until(self, moment: float) -> None:
         """Process outcomes until a time of time.monotonic()."""
@@ -143,6 +194,7 @@ class Publisher:
         if isinstance(event.state, Rejected) and event.state.error and not self.refusal:
             self.refusal = event.state.error.description or str(event.state.error.condition)
         self._unsettled -= len(event.tokens)
+        self._is_refused = self._is_refused or event.first_id == self._large_id
         self.outcomes[name] += len(event.tokens)
         if self._on_outcome is not None:
             for token in event.tokens:

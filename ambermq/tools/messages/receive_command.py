@@ -11,6 +11,7 @@ from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.near_queues import near_queues
 from ambermq.tools.client.queue_completion import complete_queue
+from ambermq.tools.messages.message_file import BodyFile
 from ambermq.tools.messages.message_text import presented, printed_text
 from ambermq.tools.messages.subscriber import OUTCOMES, Subscriber
 from ambermq.tools.terminal.errors import ToolError
@@ -41,6 +42,7 @@ __all__ = ["receive"]
 @click.option(
     "--outcome", type=click.Choice(OUTCOMES), default="accepted", show_default=True, help="Outcome of each message."
 )
+@click.option("--to-file", "path", metavar="PATH", help="Write the body of one message to a file, of any size.")
 @click.option("--ndjson", is_flag=True, help="Print whole messages, one JSON object a line; the same as --output json.")
 @output_option
 def receive(
@@ -52,6 +54,7 @@ def receive(
     everything: bool,
     follow: bool,
     outcome: str,
+    path: str | None,
     ndjson: bool,
     output: str,
 ) -> None:
@@ -66,6 +69,8 @@ def receive(
         raise click.UsageError("--all excludes --count and --follow")
     if follow and outcome in ("released", "modified"):
         raise click.UsageError(f"--follow with --outcome {outcome} would receive the same messages forever")
+    if path is not None and (follow or everything or ndjson or output == "json" or count not in (None, 1)):
+        raise click.UsageError("--to-file is about one message: it excludes --count, --all, --follow and JSON")
     if count is None and not follow and not everything:
         count = 1
     target = BrokerUrl.parse(broker_url(url, data))
@@ -77,7 +82,12 @@ def receive(
             _released_at_interrupt(subscriber),
             ProgressCounter("received", count, is_shown=not sys.stdout.isatty()) as progress,
         ):
-            for payload in subscriber.payloads(count=count, idle_seconds=None if follow else timeout):
+            if path is not None:
+                with _body_file(path) as file:
+                    subscriber.to_file(file, idle_seconds=timeout, show=progress.show_bytes)
+            for payload in (
+                () if path is not None else subscriber.payloads(count=count, idle_seconds=None if follow else timeout)
+            ):
                 _print(payload, as_json=ndjson or output == "json")
                 progress.show(subscriber.received)
         subscriber.finish()
@@ -89,6 +99,14 @@ def receive(
             found=f"{subscriber.received}",
             code=ExitCode.TIMEOUT,
         )
+
+
+def _body_file(path: str) -> BodyFile:
+    """Return the file that gets a body. Raises ToolError if it cannot be written."""
+    try:
+        return BodyFile(path)
+    except OSError as error:
+        raise ToolError(f"cannot write: {error.strerror}", where=path, code=ExitCode.USAGE) from error
 
 
 @contextmanager

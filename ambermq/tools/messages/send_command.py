@@ -1,27 +1,27 @@
 """`ambermq send`: send messages from the command line, a file or a pipe, and wait for their outcomes."""
 
 import base64
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import IO, Final
+from typing import IO, Final, NamedTuple
 
 import click
 
 from ambermq.protocol.amqp10.limits import UINT_MAX
-from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.tools.client.broker_option import broker_options, broker_url
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient, created_queue
 from ambermq.tools.client.near_queues import near_queues
 from ambermq.tools.client.queue_completion import complete_queue
+from ambermq.tools.messages.message_file import message_size, pieces_of
 from ambermq.tools.messages.message_input import (
     MEMORY_BYTES_MAX,
     STANDARD_INPUT,
     body_file,
     input_lines,
-    message_with_body,
 )
 from ambermq.tools.messages.message_text import MessageDraft, draft_bytes, read_draft, with_properties
 from ambermq.tools.messages.publisher import Publisher
@@ -44,8 +44,36 @@ _UNROUTABLE: Final = (
 )
 """The advice for the outcome released, which has no room for a reason."""
 
-Encode = Callable[[MessageDraft, int], Buffer]
+Encode = Callable[[MessageDraft, int], bytes]
 """The encoder of a draft, which has a number."""
+
+
+class _LargeBody(NamedTuple):
+    """A body that is sent from its file, piece by piece."""
+
+    file: IO[bytes]
+    bytes_max: int
+    """The broker's limit for a message; 0: none."""
+
+    def offer(self, publisher: Publisher, start: bytes, number: int, show: Callable[[int, int], None]) -> None:
+        """Send the message of an encoded one without content. Raises ToolError for a message above the limit."""
+        size = self.file.seek(0, os.SEEK_END)
+        found = message_size(start, size)
+        if 0 < self.bytes_max < found:
+            where = str(getattr(self.file, "name", ""))
+            raise ToolError(
+                "the message is too large",
+                where=where if where.isprintable() else "",
+                expected=f"at most {self.bytes_max:,} bytes",
+                found=f"{found:,}",
+                code=ExitCode.USAGE,
+            )
+        sent = 0
+        for piece, is_last in pieces_of(start, self.file, size, publisher.piece_bytes):
+            if not publisher.offer_piece(piece, number, is_first=not sent, is_last=is_last):
+                return
+            sent += len(piece)
+            show(sent, found)
 
 
 @click.command(
@@ -132,17 +160,19 @@ def send(
             click.echo(f"created queue {printable(created)!r}", err=True)
         publisher = Publisher(client, link, on_wait=_print_reason, timeout_s=timeout)
         encode = partial(_encoded, durable=durable, keep_header=keep_header)
+        large: _LargeBody | None = None
         if path is not None and file is None:
             drafts = _of_lines(path, publisher.wait_readable, is_json=ndjson)
         else:
             content, body_of = _content(body, size, file)
             drafts = _copies(count, message_id, content)
-            bytes_max = 0 if link.remote is None else link.remote.max_message_size or 0
-            encode = partial(encode, body=body_of, bytes_max=bytes_max)
+            if body_of is not None:
+                bytes_max = 0 if link.remote is None else link.remote.max_message_size or 0
+                large = _LargeBody(body_of, bytes_max)
         whole = count if path is None or file is not None else None
         began = time.monotonic()
         with _accepted_count_in_errors(publisher, address), ProgressCounter("sent", whole) as progress:
-            _publish(publisher, drafts, properties, encode, progress, rate=rate)
+            _publish(publisher, drafts, properties, encode, progress, rate=rate, large=large)
         _report(publisher, address, time.monotonic() - began, output)
 
 
@@ -161,18 +191,9 @@ def _content(body: str | None, size: int | None, file: IO[bytes] | None) -> tupl
     return (content, None) if len(content) <= MEMORY_BYTES_MAX else (b"", file)
 
 
-def _encoded(
-    draft: MessageDraft,
-    number: int,
-    *,
-    durable: bool,
-    keep_header: bool,
-    body: IO[bytes] | None = None,
-    bytes_max: int = 0,
-) -> Buffer:
-    """Return the encoded message of a draft, with the content of a file if there is one."""
-    start = draft_bytes(draft, durable=durable, keep_header=keep_header, where=f"message {number + 1}")
-    return start if body is None else message_with_body(start, body, bytes_max=bytes_max)
+def _encoded(draft: MessageDraft, number: int, *, durable: bool, keep_header: bool) -> bytes:
+    """Return the encoded message of a draft."""
+    return draft_bytes(draft, durable=durable, keep_header=keep_header, where=f"message {number + 1}")
 
 
 def _print_reason(reason: str) -> None:
@@ -188,6 +209,7 @@ def _publish(
     progress: ProgressCounter,
     *,
     rate: float | None,
+    large: _LargeBody | None = None,
 ) -> None:
     began = time.monotonic()
     for number, draft in enumerate(drafts):
@@ -195,7 +217,10 @@ def _publish(
             draft.properties = with_properties(draft.properties, properties)
         if rate:
             publisher.wait_until(began + number / rate)
-        publisher.offer(encode(draft, number), number)
+        if large is None:
+            publisher.offer(encode(draft, number), number)
+        else:
+            large.offer(publisher, encode(draft, number), number, progress.show_bytes)
         progress.show(publisher.sent)
     publisher.finish()
 

@@ -7,14 +7,15 @@ Rule 3: messages that return to the queue (released, modified) are settled at th
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ambermq.protocol.amqp10.events import CreditChanged, Event, TransferRun
+from ambermq.protocol.amqp10.events import CreditChanged, Event, TransferAborted, TransferPiece, TransferRun
 from ambermq.protocol.amqp10.link.receiver import Receiver
 from ambermq.protocol.amqp10.performatives.classes import Accepted, DeliveryState, Modified, Rejected, Released
 from ambermq.tools.client.link_client import TIMEOUT_SECONDS, LinkClient
+from ambermq.tools.messages.message_file import BodyFile
 
 __all__ = ["OUTCOMES", "Subscriber"]
 
@@ -22,6 +23,8 @@ OUTCOMES: Final = ("accepted", "released", "rejected", "modified")
 """The outcomes of a received message."""
 
 _CREDIT_MAX: Final = 1000
+_PIECE_BYTES: Final = 1 << 20
+"""The bytes of a large message that are written to a file at a time."""
 
 
 @dataclass(slots=True)
@@ -45,6 +48,8 @@ class Subscriber:
         self._late: list[int] = []
         self._arrived: deque[_Delivery] = deque()
         self._is_drained = False
+        self._arrived_bytes = (0, time.monotonic())
+        """The bytes of a large message that had arrived at the last look, and when they had arrived first."""
         self._current: _Delivery | None = None
         """The message that was returned last, until it is settled."""
 
@@ -62,6 +67,40 @@ class Subscriber:
             yield delivery.payload
             self._settle(delivery)
             self._current = None
+
+    def to_file(self, file: BodyFile, *, idle_seconds: float | None, show: Callable[[int], None]) -> bool:
+        """Write the body of one message to a file piece by piece, and settle it; return False if none came in time."""
+        self._link.piece_bytes = _PIECE_BYTES
+        self._link.grant(1)
+        while True:
+            for event in self._client.step(None if idle_seconds is None else time.monotonic() + idle_seconds):
+                if getattr(event, "link", None) is not self._link:
+                    continue
+                if isinstance(event, TransferAborted):
+                    # A damaged message comes no more, another one may come.
+                    file.restart()
+                    self._link.grant(1)
+                elif isinstance(event, TransferPiece):
+                    file.write(event.payload, is_last=False)
+                elif isinstance(event, TransferRun):
+                    self._current = _Delivery(b"", event.first_id, event.settled)
+                    file.write(event.payloads[0], is_last=True)
+                    file.keep()
+                    self.received += 1
+                    self._settle(self._current)
+                    self._current = None
+                    return True
+            if self._is_idle(file, idle_seconds):
+                return False
+            show(file.size)
+
+    def _is_idle(self, file: BodyFile, idle_seconds: float | None) -> bool:
+        """Return whether nothing of a message came for a time."""
+        now, partial = time.monotonic(), self._link.partial
+        arrived = file.size if partial is None else partial.size
+        if arrived != self._arrived_bytes[0]:
+            self._arrived_bytes = arrived, now
+        return idle_seconds is not None and now - self._arrived_bytes[1] >= idle_seconds
 
     def finish(self) -> None:
         """Settle the messages that return to the queue, and write all output."""

@@ -14,6 +14,7 @@ __all__ = ["ProgressCounter"]
 
 _FIRST_SECONDS: Final = 1.0
 _INTERVAL_SECONDS: Final = 0.2
+_MIB: Final = 1 << 20
 _CLEAR: Final = "\r\x1b[K"
 
 
@@ -50,11 +51,20 @@ class ProgressCounter:
         """Show how many steps are done, at most a few times a second."""
         if not self._is_shown or (now := self._clock()) < self._next:
             return
+        seconds = now - self._began
+        self._write(now, f"{count:,}{self._whole} messages, {count / seconds:,.0f}/s")
+
+    def show_bytes(self, count: int, whole: int = 0) -> None:
+        """Show how many bytes of a message are done, at most a few times a second; `whole` is 0 if it is unknown."""
+        if not self._is_shown or (now := self._clock()) < self._next:
+            return
+        of = f" of {whole / _MIB:,.0f}" if whole else ""
+        self._write(now, f"{count / _MIB:,.0f}{of} MiB, {count / _MIB / (now - self._began):,.0f} MiB/s")
+
+    def _write(self, now: float, text: str) -> None:
         self._next = now + _INTERVAL_SECONDS
         self._has_line = True
-        seconds = now - self._began
-        text = f"{self._verb} {count:,}{self._whole} messages, {count / seconds:,.0f}/s, {seconds:.0f} s"
-        sys.stderr.write(_CLEAR + text)
+        sys.stderr.write(f"{_CLEAR}{self._verb} {text}, {now - self._began:.0f} s")
         sys.stderr.flush()
 
     def clear(self) -> None:
