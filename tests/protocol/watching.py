@@ -57,6 +57,7 @@ class Watching:
     ) -> None:
         """`gateway` is that of another peer, of the same rig. Without a container no open is sent."""
         self.rig = rig or Rig()
+        self.rig.is_linkless = False
         self.gateway = gateway or gateway_of(self.rig.loop, limits=limits, directory=directory, readers=readers)
         server = Connection(
             ConnectionRole.SERVER, connection or ConnectionLimits(), now_ms=0, container_id="broker", allow_bare=True
