@@ -1,0 +1,122 @@
+"""`python -m bench.large`: a message of many MiB through the broker, beside the same bytes on the same disk.
+
+The broker's half: `ambermq send --file` and `ambermq receive --to-file`. The disk's half: the same bytes are written in
+pieces of 1 MiB, synced, and read back from the disk. The figure is the ratio of the two times. It prints the memory of
+the broker above idle, too.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Final
+
+from ambermq.tools.broker.child_broker import ChildBroker
+
+__all__ = ["main"]
+
+_MIB: Final = 1 << 20
+_RATIO_MIN: Final = 0.5
+_MEMORY_MAX: Final = 64 * _MIB
+_POLL_SECONDS: Final = 0.02
+
+
+class _Memory:
+    """The greatest memory of a process without pages of files, polled by a thread."""
+
+    def __init__(self, pid: int) -> None:
+        self._path = Path(f"/proc/{pid}/status")
+        self._is_over = threading.Event()
+        self.idle = self.most = self._now()
+        self._thread = threading.Thread(target=self._poll)
+        self._thread.start()
+
+    def end(self) -> int:
+        """Return the most bytes above idle."""
+        self._is_over.set()
+        self._thread.join()
+        return self.most - self.idle
+
+    def _poll(self) -> None:
+        while not self._is_over.wait(_POLL_SECONDS):
+            self.most = max(self.most, self._now())
+
+    def _now(self) -> int:
+        lines = [line for line in self._path.read_text().splitlines() if line.startswith("RssAnon")]
+        # A process that has ended has none.
+        return int(lines[0].split()[1]) << 10 if lines else 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure, print the figures, and return 1 if one misses its bar."""
+    parser = argparse.ArgumentParser(prog="python -m bench.large", description=__doc__)
+    parser.add_argument("--mib", type=int, default=1024, help="size of the message")
+    parser.add_argument("--directory", help="where the files are; default: a temporary directory")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(dir=options.directory) as directory:
+        return _measure(Path(directory), options.mib)
+
+
+def _measure(directory: Path, mib: int) -> int:
+    source, result = directory / "source", directory / "result"
+    with source.open("wb") as file:
+        for _ in range(mib):
+            file.write(os.urandom(_MIB))
+    disk_s = _disk(source, directory / "disk")
+    bytes_max = f"connection.message_bytes_max={mib * _MIB + _MIB}"
+    broker = ChildBroker(directory / "data", arguments=("--set", bytes_max))
+    broker.start()
+    try:
+        memory = _Memory(broker.pid)
+        send_s = _command("send", "large", "--file", str(source), "--url", broker.url)
+        receive_s = _command("receive", "large", "--to-file", str(result), "--url", broker.url)
+        above_idle = memory.end()
+    finally:
+        broker.kill()
+    is_same = subprocess.run(["cmp", source, result], check=False).returncode == 0
+    ratio = disk_s / (send_s + receive_s)
+    print(f"message            {mib} MiB{'' if is_same else ', DAMAGED'}")
+    print(f"disk alone         {disk_s:.2f} s, {mib / disk_s:.0f} MiB/s")
+    print(f"send               {send_s:.2f} s, {mib / send_s:.0f} MiB/s")
+    print(f"receive            {receive_s:.2f} s, {mib / receive_s:.0f} MiB/s")
+    print(f"ratio              {ratio:.2f}, at least {_RATIO_MIN}")
+    print(f"memory above idle  {above_idle / _MIB:.0f} MiB, at most {_MEMORY_MAX // _MIB}")
+    return 0 if is_same and ratio >= _RATIO_MIN and above_idle <= _MEMORY_MAX else 1
+
+
+def _disk(source: Path, copy: Path) -> float:
+    """Return the time to write the bytes of a file, to sync them, and to read them from the disk."""
+    seconds = 0.0
+    with source.open("rb") as file, copy.open("w+b") as other:
+        while piece := file.read(_MIB):
+            began = time.monotonic()
+            other.write(piece)
+            seconds += time.monotonic() - began
+        began = time.monotonic()
+        other.flush()
+        os.fsync(other.fileno())
+        os.posix_fadvise(other.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        other.seek(0)
+        while other.read(_MIB):
+            pass
+        seconds += time.monotonic() - began
+    copy.unlink()
+    return seconds
+
+
+def _command(*words: str) -> float:
+    """Run a command of the command line, and return its time without the start of the interpreter."""
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-m", "ambermq", "send", "--help"], check=True, capture_output=True)
+    start_s = time.monotonic() - began
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-m", "ambermq", *words], check=True, capture_output=True)
+    return time.monotonic() - began - start_s
+
+
+if __name__ == "__main__":
+    sys.exit(main())
