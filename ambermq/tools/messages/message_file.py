@@ -49,7 +49,7 @@ def pieces_of(start: bytes, body: IO[bytes], size: int, piece_bytes: int) -> Ite
     assert start.endswith(EMPTY_BODY), "the draft has an empty body"
     body.seek(0)
     head, left = start.removesuffix(EMPTY_BODY), size
-    while left or head:
+    while True:
         section = min(left, _SECTION_BYTES_MAX)
         head += _SECTION.pack(b"\x00\x53\x75\xb0", section)
         while section or head:
@@ -60,6 +60,8 @@ def pieces_of(start: bytes, body: IO[bytes], size: int, piece_bytes: int) -> Ite
             left -= len(data)
             yield head + data, not left
             head = b""
+        if not left:
+            return
 
 
 @final
