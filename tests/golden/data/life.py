@@ -6,6 +6,7 @@
     maxima       a queue at its maximum that discards its oldest messages
     dead letters messages that are rejected: moved, redriven, copied, and set aside without their target; others expire
     transactions commits and rollbacks
+    uploads      a message that arrives piece by piece, and one that is aborted
     delays       scheduled messages, and failed deliveries that wait
     consumers    every outcome, runs dealt to two consumers, selectors
     topics       subscriptions of every kind, temporary queues
@@ -123,6 +124,7 @@ class Life:
             self._maxima()
             self._dead_letters()
             self._transactions()
+            self._uploads()
             self._delays()
             self._consumers()
             self._topics()
@@ -287,6 +289,24 @@ class Life:
         steps = [posting(*bodies, commits=True), posting("never", commits=False)]
         assert Session(self._broker.url, "ledger", steps).run() == ["committed", "aborted"]
         assert Session(self._broker.url, "ledger", [taking(commits=True)], takes=1).run() == ["committed"]
+
+    def _uploads(self) -> None:
+        """Send a large message piece by piece, and abort another one in the middle."""
+        with self._peer("archive") as peer:
+            sending = peer.sender("archive")
+            whole = bytes(Message(b"page" * 8000, id="archive-1", durable=True).encode())
+            self.sent.add(sha256(whole).hexdigest())
+            for tag, is_aborted in (("cut", True), ("whole", False)):
+                delivery = sending.link.delivery(tag)
+                for start in range(0, len(whole), 10_000):
+                    sending.link.stream(whole[start : start + 10_000])
+                    time.sleep(0.05)
+                    peer.wait(lambda: not sending.link.session.outgoing_bytes, "the output of a part")
+                if is_aborted:
+                    delivery.abort()
+                    continue
+                sending.link.advance()
+                peer.wait(lambda delivery=delivery: delivery.settled, "its outcome")
 
     def _delays(self) -> None:
         """Schedule messages and delay redeliveries: some are available at once, the others in fifty years."""
