@@ -292,21 +292,20 @@ class Life:
 
     def _uploads(self) -> None:
         """Send a large message piece by piece, and abort another one in the middle."""
-        with self._peer("archive") as peer:
-            sending = peer.sender("archive")
-            whole = bytes(Message(b"page" * 8000, id="archive-1", durable=True).encode())
-            self.sent.add(sha256(whole).hexdigest())
-            for tag, is_aborted in (("cut", True), ("whole", False)):
-                delivery = sending.link.delivery(tag)
-                for start in range(0, len(whole), 10_000):
-                    sending.link.stream(whole[start : start + 10_000])
-                    time.sleep(0.05)
-                    peer.wait(lambda: not sending.link.session.outgoing_bytes, "the output of a part")
-                if is_aborted:
-                    delivery.abort()
-                    continue
-                sending.link.advance()
-                peer.wait(lambda delivery=delivery: delivery.settled, "its outcome")
+        whole = bytes(Message(b"page" * 8000, id="scan-1", durable=True).encode())
+        self.sent.add(sha256(whole).hexdigest())
+        with LinkClient.connect(BrokerUrl.parse(self._broker.url)) as client:
+            link = client.attach_sender("scans")
+            publisher = Publisher(client, link)
+            for start in range(0, len(whole), 10_000):
+                part, is_last = whole[start : start + 10_000], start + 10_000 >= len(whole)
+                publisher.offer_piece(part, 0, is_first=not start, is_last=is_last)
+            publisher.finish()
+            cut = link.begin_parts(1)
+            link.send_part(cut, 1, memoryview(whole[:-1]), is_first=True, is_last=False)
+            client.flush()
+            time.sleep(0.2)
+            link.abort_parts(cut)
 
     def _delays(self) -> None:
         """Schedule messages and delay redeliveries: some are available at once, the others in fifty years."""

@@ -26,7 +26,19 @@ __all__ = ["LinkUpload"]
 class LinkUpload:
     """A message of which not every piece has arrived."""
 
-    __slots__ = ("_engine", "_gate", "_link", "_progress", "_walk", "outline", "refusal", "size", "size_max", "upload")
+    __slots__ = (
+        "_engine",
+        "_gate",
+        "_link",
+        "_open_bytes",
+        "_progress",
+        "_walk",
+        "outline",
+        "refusal",
+        "size",
+        "size_max",
+        "upload",
+    )
 
     def __init__(
         self, engine: EnginePort, gate: UploadGate, link: Any, *, size_max: int, refusal: Error | None
@@ -36,6 +48,8 @@ class LinkUpload:
         self._gate = gate
         self._link: UploadLink = link
         self._walk: BodyWalk | None = None
+        self._open_bytes = 0
+        """The bytes that count for the limit of all uploads."""
         self._progress = (0, 0)
         """The bytes that had arrived at the last look, and when they had arrived first."""
         self.outline: Outline | None = None
@@ -50,9 +64,10 @@ class LinkUpload:
     def add(self, producer: int, piece: bytes) -> bool:
         """Store a piece; return False if the message is refused."""
         self.size += len(piece)
-        self._gate.open_bytes += len(piece)
         if self.refusal is not None:
             return False
+        self._gate.open_bytes += len(piece)
+        self._open_bytes += len(piece)
         if 0 < self.size_max < self.size:
             self.refuse(
                 LinkCondition.MESSAGE_SIZE_EXCEEDED, f"the queue takes at most {self.size_max} bytes in a message"
@@ -86,11 +101,12 @@ class LinkUpload:
         """Refuse the message: what is stored of it is garbage."""
         if self.refusal is None:
             self.refusal = Error(condition=Symbol(condition), description=description)
+            self._release()
             self._end()
 
     def close(self, *, is_published: bool) -> None:
         """End the upload: its message is published, or will not be."""
-        self._gate.open_bytes -= self.size
+        self._release()
         self._gate.count -= 1
         if not is_published:
             self._end()
@@ -104,6 +120,10 @@ class LinkUpload:
     def restart_idle(self) -> None:
         """Count the time without bytes from now on: they were not read."""
         self._progress = (0, 0)
+
+    def _release(self) -> None:
+        self._gate.open_bytes -= self._open_bytes
+        self._open_bytes = 0
 
     def _end(self) -> None:
         if not self.upload.is_ended:
