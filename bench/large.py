@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from ambermq.tools.broker.child_broker import ChildBroker
+from bench.brokers.ambermq import AmberMQ
 
 __all__ = ["main"]
 
@@ -26,12 +26,12 @@ _POLL_SECONDS: Final = 0.02
 
 
 class _Memory:
-    """The greatest memory of a process without pages of files, polled by a thread."""
+    """The greatest resident memory of a broker, polled by a thread."""
 
-    def __init__(self, pid: int) -> None:
-        self._path = Path(f"/proc/{pid}/status")
+    def __init__(self, broker: AmberMQ) -> None:
+        self._broker = broker
         self._is_over = threading.Event()
-        self.idle = self.most = self._now()
+        self.idle = self.most = broker.usage().rss_bytes
         self._thread = threading.Thread(target=self._poll)
         self._thread.start()
 
@@ -43,12 +43,7 @@ class _Memory:
 
     def _poll(self) -> None:
         while not self._is_over.wait(_POLL_SECONDS):
-            self.most = max(self.most, self._now())
-
-    def _now(self) -> int:
-        lines = [line for line in self._path.read_text().splitlines() if line.startswith("RssAnon")]
-        # A process that has ended has none.
-        return int(lines[0].split()[1]) << 10 if lines else 0
+            self.most = max(self.most, self._broker.usage().rss_bytes)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -68,14 +63,14 @@ def _measure(directory: Path, mib: int) -> int:
             file.write(os.urandom(_MIB))
     disk_s = _disk(source, directory / "disk")
     bytes_max = f"connection.message_bytes_max={mib * _MIB + _MIB}"
-    broker = ChildBroker(directory / "data", arguments=("--set", bytes_max))
+    broker = AmberMQ(directory / "data", options=("--set", bytes_max))
     broker.start()
+    memory = _Memory(broker)
     try:
-        memory = _Memory(broker.pid)
         send_s = _command("send", "large", "--file", str(source), "--url", broker.url)
         receive_s = _command("receive", "large", "--to-file", str(result), "--url", broker.url)
-        above_idle = memory.end()
     finally:
+        above_idle = memory.end()
         broker.kill()
     is_same = subprocess.run(["cmp", source, result], check=False).returncode == 0
     ratio = disk_s / (send_s + receive_s)
