@@ -119,7 +119,7 @@ class BodyFile:
             raise self._unwritable("it is cut off")
 
     def keep(self) -> None:
-        """Give the file its name: the body is complete."""
+        """Rename the file to its final name: the body is complete."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self._part.replace(self._path)

@@ -124,7 +124,7 @@ class StreamTurns(Protocol):
     """The turns of links that send large messages."""
 
     def wake_stream(self, link: Streaming) -> None:
-        """Give a link a turn: it may have something to send."""
+        """Schedule a turn of a link: it may have something to send."""
 
 
 class ConsumerPeer(StreamPeer, Protocol[Consumer_contra]):

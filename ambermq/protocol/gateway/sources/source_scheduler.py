@@ -146,7 +146,7 @@ class SourceScheduler:
             self.ready[source] = None
 
     def wake_stream(self, link: Streaming) -> None:
-        """Give a consumer a turn for its large message."""
+        """Schedule a turn of a link for its large message."""
         self._cold.pop(link, None)
         self.ready[link] = None
 
