@@ -59,8 +59,9 @@ def main(arguments: list[str] | None = None) -> int:
 def _measure(directory: Path, mib: int) -> int:
     source, result = directory / "source", directory / "result"
     with source.open("wb") as file:
-        for _ in range(mib):
-            file.write(os.urandom(_MIB))
+        piece = os.urandom(_MIB - 8)
+        for number in range(mib):
+            file.write(number.to_bytes(8) + piece)
     disk_s = _disk(source, directory / "disk")
     bytes_max = f"connection.message_bytes_max={mib * _MIB + _MIB}"
     broker = AmberMQ(directory / "data", options=("--set", bytes_max))
