@@ -55,6 +55,7 @@ def accepted(transport: _Transport, *, open_deadline_ms: int = 0) -> ConnectionT
     connection = Connection(ConnectionRole.SERVER, limits, now_ms=0, container_id="broker")
     stub: Any = transport
     peer: Any = SimpleNamespace(connection=connection, handle_events=lambda: None, identity=Identity(), tokens=None)
+    peer.upload_bytes, peer.uploads = 0, {}
     socket.transport, socket.peer, socket._open_deadline_ms = stub, peer, open_deadline_ms
     return socket
 

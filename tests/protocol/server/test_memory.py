@@ -49,6 +49,10 @@ def settled_rss(broker: ChildBroker, bound: int) -> int:
     return rss(broker)
 
 
+WHOLE = "[engine]\nchunk_bytes = 16777216\n[log]\nbatch_bytes_max = 67108864\n"
+"""Messages are in memory until they are complete, as those below `chunk_bytes` are."""
+
+
 def hold(wire: TcpWire, count: int, *, handle: int = 0) -> None:
     """Attach a sender, and begin a delivery of `count` MB that never ends."""
     wire.attach("q", role=not RECEIVER, handle=handle, name=f"link{handle}")
@@ -81,7 +85,7 @@ def send_large(wire: TcpWire, size: int) -> Disposition:
 
 def test_dropped_connections_leave_nothing(start_broker: StartBroker) -> None:
     """Unfinished deliveries and frames are freed when their connection is lost: 30 with 60 MB, then 300 with 900 KB."""
-    broker = start_broker("")
+    broker = start_broker(WHOLE)
     with TcpWire.begun(broker.url) as wire:
         hold(wire, 15)
     before = settled_rss(broker, 64 * MIB)
@@ -99,7 +103,7 @@ def test_dropped_connections_leave_nothing(start_broker: StartBroker) -> None:
 
 def test_an_honest_sender_gets_through_beside_80_attackers(start_broker: StartBroker) -> None:
     """They offer 4,800 MB; the broker holds its budget, and accepts a message of 16 MiB from the honest one."""
-    broker = start_broker("[server]\nmemory_bytes_max = 134217728\nmemory_stall_ms = 2000\n")
+    broker = start_broker(WHOLE + "[server]\nmemory_bytes_max = 134217728\nmemory_stall_ms = 2000\n")
     before, wires = rss(broker), list[TcpWire]()
     attackers = [threading.Thread(target=attack, args=(broker.url, f"a{number}", wires)) for number in range(80)]
     for attacker in attackers:
@@ -123,7 +127,7 @@ def test_an_honest_sender_gets_through_beside_80_attackers(start_broker: StartBr
 
 def test_senders_are_told_and_everything_else_goes_on(start_broker: StartBroker) -> None:
     """At 80 % no delivery may begin, links keep their credit; receivers are served; the largest holder is closed."""
-    broker = start_broker("[server]\nmemory_bytes_max = 20000000\nmemory_stall_ms = 3000\n")
+    broker = start_broker(WHOLE + "[server]\nmemory_bytes_max = 20000000\nmemory_stall_ms = 3000\n")
     fill(broker.url, "full", count=3, size=1000)
     with TcpWire.begun(broker.url, container="one") as large, TcpWire.begun(broker.url, container="two") as small:
         small.attach("q", role=not RECEIVER)
@@ -157,7 +161,7 @@ def test_senders_are_told_and_everything_else_goes_on(start_broker: StartBroker)
 
 def test_one_that_exceeds_the_budget_is_closed_at_once(start_broker: StartBroker) -> None:
     """The largest holder gets a close with the reason; the others keep their deliveries."""
-    broker = start_broker("[server]\nmemory_bytes_max = 20000000\n")
+    broker = start_broker(WHOLE + "[server]\nmemory_bytes_max = 20000000\n")
     with TcpWire.begun(broker.url, container="one") as large, TcpWire.begun(broker.url, container="two") as small:
         hold(small, 3)
         hold(large, 10)
@@ -236,7 +240,7 @@ def test_a_small_address_space_is_enough(tmp_path: Path) -> None:
 
 def test_the_figures_are_shown(start_broker: StartBroker) -> None:
     """READ of `org.ambermq.broker` names what is held, the bound, and whether senders are held back."""
-    broker = start_broker("[server]\nmemory_bytes_max = 20000000\n")
+    broker = start_broker(WHOLE + "[server]\nmemory_bytes_max = 20000000\n")
     with TcpWire.begun(broker.url, container="one") as wire:
         before = Manager(ProtonPeer(broker.url)).ask("READ", type="org.ambermq.broker").body
         hold(wire, 10)
