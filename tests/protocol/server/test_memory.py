@@ -214,8 +214,10 @@ def test_links_count_with_what_they_name(start_broker: StartBroker) -> None:
 
 def test_a_small_address_space_is_enough(tmp_path: Path) -> None:
     """With `ulimit -v` the load is shed before an allocation fails, and the broker serves on."""
-    data = tmp_path / "data"
-    serve = f"ulimit -v {640 * 1024}; exec {sys.executable} -m ambermq serve --port 0 --data {data}"
+    data, config = tmp_path / "data", tmp_path / "config.toml"
+    config.write_text(WHOLE)
+    options = f"--port 0 --data {data} --config {config}"
+    serve = f"ulimit -v {640 * 1024}; exec {sys.executable} -m ambermq serve {options}"
     errors = tmp_path / "stderr"
     with (
         errors.open("wb") as stderr,
