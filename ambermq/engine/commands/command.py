@@ -4,7 +4,7 @@ from ambermq.engine.commands.compaction import CompactionCommand, RecordCompacti
 from ambermq.engine.commands.lifecycle import EndNodes, EndUnusedQueue, ResetHost
 from ambermq.engine.commands.links import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer, EndLinks
 from ambermq.engine.commands.messages import GiveUp, MakeDue, Publish, ReportDamage, Settle
-from ambermq.engine.commands.moves import FindMessages, MoveMessages, RemoveMessages
+from ambermq.engine.commands.moves import EditMessages, FindMessages, MoveMessages, RemoveMessages
 from ambermq.engine.commands.muxers import AttachMember, DeclareMuxer, DeleteMuxer, DetachMember, UpdateMuxer
 from ambermq.engine.commands.questions import ExplainRoute, Inspect, NoteBrowser
 from ambermq.engine.commands.queues import DeclareQueue, DeleteQueue, DeleteSubscription, PurgeQueue, UpdateQueue
@@ -33,6 +33,7 @@ Command = (
     | PurgeQueue
     | FindMessages
     | MoveMessages
+    | EditMessages
     | RemoveMessages
     | DeleteSubscription
     | DeclareMuxer

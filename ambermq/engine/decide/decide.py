@@ -34,6 +34,7 @@ from ambermq.engine.decide.end_nodes import (
 from ambermq.engine.decide.explain_route import EXPLAIN_DECISIONS
 from ambermq.engine.decide.messages.dead_letters import give_up
 from ambermq.engine.decide.messages.delays import make_due
+from ambermq.engine.decide.messages.edits import EDIT_DECISIONS
 from ambermq.engine.decide.messages.moves import MOVE_DECISIONS
 from ambermq.engine.decide.messages.publish import publish
 from ambermq.engine.decide.messages.transactions import TRANSACTION_DECISIONS
@@ -196,7 +197,9 @@ _DECISIONS: Final[dict[type, _Decide]] = {
     **EXPLAIN_DECISIONS,
     **SUBSCRIPTION_DECISIONS,
     **UPDATE_DECISIONS,
+    **EDIT_DECISIONS,
     **MOVE_DECISIONS,
+    **EDIT_DECISIONS,
     **TRANSACTION_DECISIONS,
 }
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import final
 
 from ambermq.engine.commands import ReportDamage
-from ambermq.engine.dispatch.large_message import first_record
+from ambermq.engine.dispatch.large_message import assemble, first_record
 from ambermq.engine.dispatch.selector_scan import Counted
 from ambermq.engine.entries.entry import Entry
 from ambermq.engine.routing.router import FieldsOf
@@ -52,6 +52,20 @@ class MessagePeek:
             else:
                 fields.append(self._with_columns(body, entry))
         return fields
+
+    def whole(
+        self, queue: int, words: Sequence[int], entries: Sequence[Entry | None]
+    ) -> Sequence[Buffer | None] | None:
+        """Return whole messages on a queue; None if the caller must wait, as for `at`. A damaged one is None."""
+        if any(word >> 16 >= self._log.log_end for word in words):
+            return None
+        found = assemble(self._log.bodies, words, entries)
+        if found is None:
+            return None
+        for word, body in zip(words, found, strict=True):
+            if body is DAMAGED:
+                self._report(ReportDamage(queue, word))
+        return [None if body is DAMAGED else body for body in found]
 
     def _with_columns(self, body: Buffer, entry: Entry | None) -> Fields:
         """Return a message's fields with the columns of its entry: failed deliveries and added annotations."""

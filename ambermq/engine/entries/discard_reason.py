@@ -22,6 +22,8 @@ class DiscardReason(IntEnum):
     """A person removed it."""
     CANCELLED = 17
     """A person cancelled its scheduled delivery."""
+    EDITED = 24
+    """A person sent an edited copy of it to a queue in its place."""
 
     @property
     def text(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from ambermq.engine.entries.discard_reason import DiscardReason
 from ambermq.engine.entries.entry import Entry
 from ambermq.engine.entries.marks import SetAsideFor
 from ambermq.engine.entries.outcome import MODIFIED_FAILED
@@ -317,7 +318,8 @@ def _discarded(state: State, event: Discarded) -> State:
     queue = state.queues.get(event.queue)
     if queue is None:
         return state
-    return state.with_queue(queue.without(event.words, "discarded")[1], event.time_us)
+    counter = "moved" if event.reason is DiscardReason.EDITED else "discarded"
+    return state.with_queue(queue.without(event.words, counter)[1], event.time_us)
 
 
 def _set_aside(state: State, event: SetAside) -> State:

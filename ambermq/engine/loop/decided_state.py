@@ -16,6 +16,7 @@ from ambermq.engine.commands import (
     DeclareQueue,
     DetachConsumer,
     Discharge,
+    EditMessages,
     EndUnusedQueue,
     GiveUp,
     Inspect,
@@ -93,7 +94,8 @@ class DecidedState(LoggedState):
         """When the driver steps the loop."""
         self._command_queue = CommandQueue(config, self.schedule, batch_bytes_max=log.config.batch_bytes_max)
         self._release = EffectRelease(log.bodies, self.demand, self.submit)
-        self._peek = MessagePeek(log, fields_of, self.submit).at
+        reader = MessagePeek(log, fields_of, self.submit)
+        self._peek, self._read = reader.at, reader.whole
 
     def submit(self, command: Command) -> None:
         """Queue a command for the next tick."""
@@ -143,6 +145,7 @@ class DecidedState(LoggedState):
                     full_queue,
                     self._peek,
                     self.transactions.kept,
+                    self._read,
                 )
                 try:
                     events, answers = DECIDE[type(command)](self.state, command, moment)
@@ -160,6 +163,8 @@ class DecidedState(LoggedState):
             elif type(command) is Discharge:
                 is_whole = bool(events) and type(events[-1]) is Committed
                 self.transactions.end(command.transaction)
+            elif type(command) is EditMessages:
+                is_whole = True
             changes, wide = self._log_and_apply(events, ends_each=is_publish, is_whole=is_whole)
             changes_left -= changes
             if type(command) in HIDDEN_WORK:

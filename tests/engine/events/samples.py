@@ -210,6 +210,12 @@ _PLAIN: Final = (
         "392c2262797465735f6d6178223a323034382c226f766572666c6f77223a2264726f702d68656164227d7d",
     ),
     Sample(
+        Discarded(16, TIME_US, 2, DiscardReason.EDITED, make_words(11, [5]), "", 15),
+        "1 message of 'orders' discarded (edited): 11, edited copy 15",
+        golden="0000000000000000080000000000000002000000000000000f0000000000000000000000000000000100000018001b00"
+        "05000b0000000000",
+    ),
+    Sample(
         Discarded(16, TIME_US, 2, DiscardReason.LENGTH, make_words(11, [5, 6])),
         "2 messages of 'orders' discarded (length): 11 to 12",
         golden="000000000000000010000000000000000200000000000000000000000000000000000000000000000200000001001b00"

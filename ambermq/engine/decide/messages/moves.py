@@ -12,7 +12,7 @@ from heapq import merge
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from ambermq.engine.commands import FindMessages, MessageFilter, MoveMessages, RemoveMessages
+from ambermq.engine.commands import EditMessages, FindMessages, MessageFilter, MoveMessages, RemoveMessages
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.end_nodes import record_count, with_queue_end
 from ambermq.engine.decide.messages.dead_letters import room_for
@@ -30,7 +30,7 @@ from ambermq.engine.selectors.fields import ABSENT, Fields
 from ambermq.engine.time_budget import MatchUnfinished
 from ambermq.snapshot.persistent_queue import PersistentQueue
 
-__all__ = ["MOVE_DECISIONS"]
+__all__ = ["MOVE_DECISIONS", "named_in", "targets_of"]
 
 _COUNT_MAX: Final = 1000
 """The messages that one command moves or removes at most."""
@@ -150,7 +150,7 @@ class _Named(NamedTuple):
     gone: int
 
 
-def _named(queue: Queue, offsets: Sequence[int], *, scheduled: bool = False) -> _Named:
+def named_in(queue: Queue, offsets: Sequence[int], *, scheduled: bool = False) -> _Named:
     """Return what there is of the named messages. Raises Refused if they are too many."""
     lists = (queue.scheduled,) if scheduled else queue.unscheduled_lists
     if len(offsets) > _COUNT_MAX:
@@ -178,8 +178,8 @@ def _word_at(words: PersistentQueue, offset: int) -> int:
 
 def _move_messages(state: State, command: MoveMessages, context: DecisionContext) -> Decision:
     source = existing_queue(state, command.name, context.config)
-    named, added = _named(source, command.offsets), Added({}, {})
-    groups, no_origin = _targets(state, command, source, named.words, context)
+    named, added = named_in(source, command.offsets), Added({}, {})
+    groups, no_origin = targets_of(state, command, source, named.words, context)
     events: list[Event] = []
     moved, names = 0, list[str]()
     for target_id, group in groups.items():
@@ -202,8 +202,8 @@ def _move_messages(state: State, command: MoveMessages, context: DecisionContext
     return with_queue_end(state, events, source, context, [answered])
 
 
-def _targets(
-    state: State, command: MoveMessages, source: Queue, words: list[int], context: DecisionContext
+def targets_of(
+    state: State, command: MoveMessages | EditMessages, source: Queue, words: list[int], context: DecisionContext
 ) -> tuple[dict[int, list[int]], int]:
     """Return the messages by the queue that each goes to, and how many have none. Raises Refused."""
     if command.to:
@@ -227,7 +227,7 @@ def _targets(
 
 def _remove_messages(state: State, command: RemoveMessages, context: DecisionContext) -> Decision:
     queue = existing_queue(state, command.name, context.config)
-    named = _named(queue, command.offsets, scheduled=command.scheduled)
+    named = named_in(queue, command.offsets, scheduled=command.scheduled)
     answered = Answered(command.key, {"removed": len(named.words), "acquired": named.acquired, "gone": named.gone})
     if not named.words:
         return [], [answered]
