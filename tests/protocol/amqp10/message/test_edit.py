@@ -1,5 +1,7 @@
 """Edited copies of messages: what changes, what stays byte for byte, and what is refused."""
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,10 +52,8 @@ def test_a_message_without_sections_before_the_body_gets_them() -> None:
 @given(st.binary(max_size=60))
 def test_bytes_that_are_no_message_are_a_decode_error_or_a_copy(payload: bytes) -> None:
     """Nothing else is raised."""
-    try:
+    with suppress(DecodeError):
         edited(payload, MessageEdit({"a": "b"}, ("c",), "p"), 1)
-    except DecodeError:
-        pass
 
 
 @pytest.mark.parametrize(
