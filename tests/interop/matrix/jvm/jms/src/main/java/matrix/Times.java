@@ -16,6 +16,8 @@ final class Times {
     private static final int LEVELS = 10;
     private static final long SHORT_MS = 300;
     private static final long DELAY_MS = 1000;
+    /** Qpid JMS would else drop by itself what has expired. */
+    private static final String NO_LOCAL_EXPIRY = "?jms.localMessageExpiry=false";
 
     private final String url;
 
@@ -43,7 +45,7 @@ final class Times {
     }
 
     private String expiry(String name) throws Exception {
-        try (Peer peer = new Peer(url)) {
+        try (Peer peer = new Peer(url + NO_LOCAL_EXPIRY)) {
             Queue queue = peer.session.createQueue(name);
             try (MessageProducer producer = peer.session.createProducer(queue)) {
                 producer.setTimeToLive(SHORT_MS);

@@ -25,6 +25,8 @@ final class Peer implements AutoCloseable {
     static final long PATIENCE_MS = 20_000;
     /** How long nothing comes from where nothing is: no call of the client ends when a queue is empty. */
     static final long SILENCE_MS = 500;
+    /** The text of the message that a driver sends last: what came before it is all that there was. */
+    private static final String LAST = "the last one";
 
     private static final Vertx VERTX = Vertx.vertx();
 
@@ -100,7 +102,13 @@ final class Peer implements AutoCloseable {
     /** Take what a queue has, on a connection of its own. */
     static List<String> left(String url, String address) {
         try (Peer peer = new Peer(url)) {
-            return peer.receiver(address).rest();
+            peer.send(address, LAST);
+            Inbox inbox = peer.receiver(address);
+            List<String> texts = new ArrayList<>();
+            for (String text = inbox.text(); !LAST.equals(text); text = inbox.text()) {
+                texts.add(text);
+            }
+            return texts;
         }
     }
 
@@ -145,18 +153,25 @@ final class Peer implements AutoCloseable {
         List<String> texts(int count) {
             List<String> texts = new ArrayList<>();
             while (texts.size() < count) {
-                texts.add(next().accepted().bodyAsString());
+                texts.add(text());
             }
             return texts;
         }
 
-        /** Take and accept what comes, until nothing does; returns the texts. */
-        List<String> rest() {
-            List<String> texts = new ArrayList<>();
-            for (AmqpMessage message = poll(SILENCE_MS); message != null; message = poll(SILENCE_MS)) {
-                texts.add(message.accepted().bodyAsString());
-            }
-            return texts;
+        /** Take and accept the next message; returns its text. */
+        String text() {
+            return next().accepted().bodyAsString();
+        }
+
+        /** Hold that nothing else comes. */
+        void ends() {
+            AmqpMessage message = poll(SILENCE_MS);
+            Driver.same("nothing", message == null ? "nothing" : message.bodyAsString(), "what else comes");
+        }
+
+        /** What has come and was not taken. */
+        int waiting() {
+            return got.size();
         }
     }
 }
