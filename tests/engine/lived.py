@@ -137,8 +137,8 @@ class Lived:
             command = Publish("link", self.rng.choice(producers), 0, bodies, hashes, size)
             if self.rng.random() < 0.15:
                 command.delay_ms = self.rng.choice((1, 900, 5000))
-            if self.rng.random() < 0.3:
-                command.priority = self.rng.randrange(10)
+            if len(self.bodies) % 3 == 0:
+                command.priority = len(self.bodies) % 10
             self.loop.submit(command)
 
     def take(self) -> None:
