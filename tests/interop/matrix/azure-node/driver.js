@@ -3,7 +3,7 @@
 
 const { NotOffered, connected } = require('./actor.js');
 
-const known = Object.assign({}, require('./queues.js'), require('./topics.js'), require('./flows.js'), require('./defaults.js'));
+const known = Object.assign({}, require('./queues.js'), require('./topics.js'), require('./flows.js'), require('./times.js'), require('./defaults.js'));
 
 const not_offered = {
     released: 'abandonMessage modifies; no call releases a message',

@@ -5,12 +5,14 @@ It runs in an environment of its own, so it knows nothing of the tests: `python 
 
 import json
 import sys
+import time
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
 from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceivedMessage, ServiceBusReceiver
-from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageProperties
+from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageHeader, AmqpMessageProperties
 
 __all__ = ["main"]
 
@@ -18,6 +20,9 @@ _COUNT = 10
 _PATIENCE_S = 20
 _SILENCE_S = 2
 """How long nothing comes from where nothing is."""
+_SHORT = timedelta(seconds=1)
+"""The SDK writes whole seconds into the header."""
+_DELAY = timedelta(seconds=1)
 
 _WIRED = "get_subscription_receiver receives from the queue TOPIC/Subscriptions/NAME, attached to the muxer TOPIC"
 _NOT_OFFERED = {
@@ -210,6 +215,34 @@ def _credit(client: ServiceBusClient, name: str) -> str:
     return "by max_message_count"
 
 
+def _priority(client: ServiceBusClient, name: str) -> str:
+    texts = [f"level {level}" for level in range(10)]
+    with client.get_queue_sender(name) as sender:
+        for level, text in enumerate(texts):
+            sender.send_messages(AmqpAnnotatedMessage(data_body=text, header=AmqpMessageHeader(priority=level)))
+    _check(texts[::-1], _left(client, name), "the order")
+    return "by the header of an AmqpAnnotatedMessage"
+
+
+def _expiry(client: ServiceBusClient, name: str) -> str:
+    _put(client, name, ServiceBusMessage("short", time_to_live=_SHORT), "long")
+    time.sleep(2 * _SHORT.total_seconds())
+    _check(["long"], _left(client, name), "what is left")
+    return "by time_to_live"
+
+
+def _delivery_delay(client: ServiceBusClient, name: str) -> str:
+    due = datetime.now(UTC) + _DELAY
+    _put(client, name, ServiceBusMessage("late", scheduled_enqueue_time_utc=due), "at once")
+    with client.get_queue_receiver(name) as receiver:
+        for text in ("at once", "late"):
+            got = _next(receiver)
+            receiver.complete_message(got)
+            _check(text, str(got), "what comes")
+    _check(True, datetime.now(UTC) >= due, "it comes after its time")
+    return "by scheduled_enqueue_time_utc"
+
+
 def _large_message(client: ServiceBusClient, name: str) -> str:
     body = bytes(place * 31 >> 3 & 0xFF for place in range(3 << 20))
     _put(client, name, ServiceBusMessage(body))
@@ -252,6 +285,9 @@ _KNOWN: dict[str, Callable[[ServiceBusClient, str], str]] = {
     "durable-subscription": _durable_subscription,
     "shared-subscription": _shared_subscription,
     "credit": _credit,
+    "priority": _priority,
+    "expiry": _expiry,
+    "delivery-delay": _delivery_delay,
     "large-message": _large_message,
     "reconnect": _reconnect,
     "default-messages": _default_messages,

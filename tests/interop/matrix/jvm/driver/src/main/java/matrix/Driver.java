@@ -5,29 +5,36 @@ import java.io.InputStreamReader;
 import java.util.Arrays;
 import java.util.Map;
 
-/**
- * Does what it is asked for with Qpid JMS, and says one line of JSON a behaviour: {@code java matrix.Driver URL
- * BEHAVIOUR...}.
- */
+/** Shows the behaviours that it is asked for, and says one line of JSON a behaviour. */
 public final class Driver {
     /** A behaviour: it throws where something is not as it must be, and returns how it was done, or nothing. */
-    interface Behaviour {
+    public interface Behaviour {
         String show(String queue) throws Exception;
+    }
+
+    /** Thrown by a behaviour that the client's own interface cannot express; the message is the reason. */
+    public static final class NotOffered extends Exception {
+        public NotOffered(String why) {
+            super(why);
+        }
     }
 
     private Driver() {}
 
-    public static void main(String[] arguments) {
-        String url = arguments[0];
-        Map<String, Behaviour> known = new java.util.HashMap<>(new Queues(url).behaviours());
-        known.putAll(new Topics(url).behaviours());
-        known.putAll(new Flows(url).behaviours());
-        known.putAll(new Transactions(url).behaviours());
-        known.putAll(new Defaults(url).behaviours());
+    /** Show the behaviours that are named behind the URL in the arguments, and end the process. */
+    public static void run(Map<String, Behaviour> known, String[] arguments) {
         for (String name : Arrays.copyOfRange(arguments, 1, arguments.length)) {
             show(name, known.get(name));
         }
+        // What a failed behaviour has left open ends with the process.
         System.exit(0);
+    }
+
+    /** A behaviour that is not offered, for this reason. */
+    public static Behaviour notOffered(String why) {
+        return name -> {
+            throw new NotOffered(why);
+        };
     }
 
     private static void show(String name, Behaviour behaviour) {
@@ -37,13 +44,16 @@ public final class Driver {
         }
         try {
             say(name, "passed", behaviour.show(name));
+        } catch (NotOffered why) {
+            say(name, "not offered", why.getMessage());
         } catch (Exception | AssertionError wrong) {
             say(name, "failed", String.valueOf(wrong));
         }
     }
 
     private static void say(String name, String verdict, String detail) {
-        System.out.printf("{\"behaviour\": \"%s\", \"verdict\": \"%s\", \"detail\": \"%s\"}%n", name, verdict, quoted(detail));
+        String line = "{\"behaviour\": \"%s\", \"verdict\": \"%s\", \"detail\": \"%s\"}%n";
+        System.out.printf(line, name, verdict, quoted(detail));
         System.out.flush();
     }
 
@@ -52,14 +62,14 @@ public final class Driver {
     }
 
     /** Have the broker killed and started again; returns when it is back. */
-    static void restart() throws Exception {
+    public static void restart() throws Exception {
         System.out.println("restart");
         System.out.flush();
         new BufferedReader(new InputStreamReader(System.in)).readLine();
     }
 
     /** Hold two values to be the same. */
-    static void same(Object expected, Object found, String what) {
+    public static void same(Object expected, Object found, String what) {
         if (!expected.equals(found)) {
             throw new AssertionError(what + ": expected " + expected + ", found " + found);
         }
