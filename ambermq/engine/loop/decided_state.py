@@ -289,6 +289,8 @@ class DecidedState(LoggedState):
             events, answers = DECIDE[MakeDue](self.state, MakeDue(queue, words), moment)
             self._log_and_apply(events)
             effects += answers
+            if self._dead_letters.due:
+                effects += self._give_up_due(event_us)
         return effects
 
     def _give_up_found(self, expired: dict[int, list[int]], event_us: int) -> list[Effect]:
