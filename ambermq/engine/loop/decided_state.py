@@ -340,6 +340,9 @@ class DecidedState(LoggedState):
         """Update the demand by a command's answers, and put its rest back; return the changes beyond its events."""
         changes = 0
         for effect in answers:
+            if type(effect) is ConsumerReady and effect.follows:
+                # Its link reads the messages, so it has no demand.
+                continue
             if type(effect) is ConsumerReady and type(command) is AttachConsumer:
                 consumer = self.state.consumers[effect.consumer]
                 scan = None if effect.selector is None else SelectorScan(effect.selector)

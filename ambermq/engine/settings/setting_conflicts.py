@@ -47,7 +47,6 @@ CONFLICTS: Final = (
     Conflict("non_destructive", "lock_ms", _NOTHING_TAKEN + ", so there is none to lock"),
     Conflict("non_destructive", "redelivery_delay_ms", _NOTHING_TAKEN + ", so there is none to offer again"),
     Conflict("non_destructive", "exclusive", "each consumer gets all messages"),
-    Conflict("non_destructive", "auto_delete", "its links read, and are no consumers whose last one could go"),
 )
 """All of them, in the order of docs."""
 

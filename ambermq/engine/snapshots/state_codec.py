@@ -62,7 +62,8 @@ _ENTRIES_A_ROW: Final = 1024
 _SORTED_AT_ONCE: Final = 1024
 _MAPPED_AT_ONCE: Final = 256
 _KEYS_AT_ONCE: Final = 256
-_READY, _RETURNED, _ACQUIRED, _ASIDE, _DELAYED, _SCHEDULED, _REPLACED, _KEYED = 1, 2, 3, 4, 5, 6, 7, 8
+_READY, _RETURNED, _ACQUIRED, _ASIDE, _DELAYED, _SCHEDULED = 1, 2, 3, 4, 5, 6
+_REPLACED, _KEYED = 12, 13
 _KEY_ROW: Final = Struct("<Q16s")
 """A word and its key, in a run of the list _KEYED."""
 _KEY_WORDS: Final = _KEY_ROW.size // WORD_BYTES
