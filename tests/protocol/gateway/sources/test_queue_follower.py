@@ -37,7 +37,10 @@ def test_each_link_gets_all_and_then_the_new_ones() -> None:
     """Once each, by its own credit; the engine sees consumers that take nothing."""
     rig = lasting("a", "b")
     peer = Watching(rig)
-    assert follow(peer) == ["a", "b"]
+    source = peer.attach("q", mode=None).source
+    assert isinstance(source, Source)
+    assert source.distribution_mode == "copy"
+    assert said(bodies(peer.flow(100))) == ["a", "b"]
     assert follow(peer, handle=1, credit=1) == ["a"]
     filled("c", rig=rig)
     assert said(bodies(peer.settle())) == ["c"]
