@@ -41,6 +41,8 @@ class Fate(NamedTuple):
     events: list[Event]
     left: bytes
     """The packed words of those that no target takes now."""
+    is_reading: bool = False
+    """Whether some of those are read from the disk first, for their keys."""
 
 
 def give_up(state: State, command: GiveUp, context: DecisionContext) -> Decision:
@@ -54,7 +56,7 @@ def give_up(state: State, command: GiveUp, context: DecisionContext) -> Decision
     if isinstance(command.reason, DiscardReason):
         ended = Discarded(context.next_offset, context.now_us, queue.id, command.reason, words)
         return with_queue_end(state, [ended], queue, context, [])
-    events, left = fate_of(state, queue, words, command.reason, context)
+    events, left, _ = fate_of(state, queue, words, command.reason, context)
     # A rejected message is set aside already. The event says so for its story.
     is_told = not command.is_again and command.reason is MoveReason.REJECTED
     if fresh := left if is_told else pack_words([word for word in unpack_words(left) if not queue.aside.holds(word)]):
@@ -91,6 +93,7 @@ class _Fates:
         self._context = context
         self._added = added
         self._events: list[Event] = []
+        self._is_reading = False
 
     def decide(self, words: bytes) -> Fate:
         """Return the fates of packed words."""
@@ -107,8 +110,7 @@ class _Fates:
             count = self._room(route, group)
             keys = self._keys(route, group[:count])
             if keys is None:
-                # They must be read from the disk first.
-                count = 0
+                self._is_reading, count = True, 0
             if count:
                 moved = pack_words(group[:count])
                 event = Moved(self._next, self._context.now_us, self._queue.id, route, self._reason, moved)
@@ -121,7 +123,7 @@ class _Fates:
         if looped:
             packed = pack_words(looped)
             self._emit(Discarded(self._next, self._context.now_us, self._queue.id, DiscardReason.LOOP, packed))
-        return Fate(self._events, pack_words(sorted(left)))
+        return Fate(self._events, pack_words(sorted(left)), self._is_reading)
 
     def _keys(self, route: tuple[int, ...], group: list[int]) -> Keys | None:
         """Return the keys of messages for those of their targets that keep last values; None if they are not known."""

@@ -495,7 +495,10 @@ def _displacing(
         if is_whole and not makes_enough(queue, words, needed, size, config):
             return _unmoved(command, queue) if count == 1 else _first_alone(state, command, queues, context, added)
         if words and queue.settings.overflow == DEAD_LETTER:
-            moves, left = fate_of(state, queue, words, MoveReason.LENGTH, after, together)
+            moves, left, is_reading = fate_of(state, queue, words, MoveReason.LENGTH, after, together)
+            if is_reading:
+                # The next tick decides it again, when they are read.
+                raise MatchUnfinished
             if left:
                 return _unmoved(command, queue) if count == 1 else _first_alone(state, command, queues, context, added)
             events += moves

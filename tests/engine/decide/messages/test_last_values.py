@@ -275,6 +275,26 @@ def test_moved_messages_and_dead_letters_have_keys() -> None:
     assert bodies_of(next_life(rig), "q") == [b"plain", b"a:3", b"b:2"]
 
 
+def test_dead_letters_that_are_on_the_disk_are_read_for_their_keys() -> None:
+    """One of a full queue makes its sender wait; another one is set aside, and tried again."""
+    rig = lasting()
+    declare(rig, "short", messages_max=4, overflow=DEAD_LETTER, dead_letter="/queues/q")
+    declare(rig, "brief", message_ttl_ms=1000, dead_letter="/queues/q")
+    send(rig, *[b"a:%0200d" % number for number in range(4)], name="short")
+    send(rig, b"b:1", name="brief")
+    filler = [b"x" * 300] * 8
+    send(rig, b"a:0", *filler, name="other")
+    rig.forget_pages()
+    assert outcomes(send(rig, b"a:5", b"a:6", name="short")) == [OutcomeKind.ACCEPTED] * 2
+    assert (rig.queue("short").available, rig.queue().available) == (4, 1)
+    rig.forget_pages()
+    wait(rig, 3 * SECOND)
+    wait(rig, 70 * SECOND)
+    assert (rig.queue("brief").depth, rig.queue().available) == (0, 2)
+    check(rig.queue())
+    assert bodies_of(next_life(rig), "q") == [b"a:%0200d" % 1, b"b:1"]
+
+
 def test_a_transaction_replaces_at_its_commit() -> None:
     """Not at the post, and not at all after a rollback."""
     rig = lasting()
