@@ -59,19 +59,20 @@ class SourceScheduler:
         self.due_ms[source] = 0
         return source
 
-    def follow_queue(self, consumer_link: ConsumerLink, queue: int) -> None:
-        """Serve the link of a non-destructive queue, which is attached."""
+    def follow_queue(self, consumer_link: ConsumerLink, queue: int) -> bool:
+        """Serve the link of a non-destructive queue, which is attached; return False if it ends by a limit."""
         limits, peer = self._gateway.limits, consumer_link.peer
         if len(self.due_ms) >= limits.sources_max:
             why = f"at most {limits.sources_max} links of a virtual host may browse (sources_max)"
             error = Error(condition=Symbol(AmqpCondition.RESOURCE_LIMIT_EXCEEDED), description=why)
             self._gateway.engine.submit(DetachConsumer(consumer_link.consumer))
             peer.consumer_ended(consumer_link, error)
-            return
+            return False
         follower = QueueFollower(consumer_link, queue)
         consumer_link.follower = follower
         self.due_ms[follower] = 0
         self.ready[follower] = None
+        return True
 
     def _browse(self, peer: SourcePeer, link: Sender, terms: ConsumingTerms) -> Source:
         try:

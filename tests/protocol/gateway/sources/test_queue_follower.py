@@ -155,6 +155,7 @@ def test_they_are_bounded() -> None:
     assert goodbye.error is not None
     assert "sources_max" in str(goodbye.error.description)
     peer.settle()
+    assert len(peer.gateway.consumers) == 1
     assert rig.queue().consumers == 1
 
 
