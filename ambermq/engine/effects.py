@@ -131,6 +131,8 @@ class ConsumerReady(Struct):
     """Its selector on the queue, None for none."""
     created: str = ""
     """The queue that was created at its address, empty if it existed."""
+    follows: int = 0
+    """The queue if it is non-destructive: the link reads its messages, and the engine delivers none; else 0."""
 
 
 @final

@@ -32,6 +32,7 @@ from ambermq.engine.loop.recovery import fold_log
 from ambermq.engine.model.state import EMPTY_STATE, State, totals_of
 from ambermq.engine.records.event_fields import next_after
 from ambermq.engine.records.reader import events_of
+from ambermq.engine.selectors.fields import ABSENT
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.log.buffer import Buffer
 from ambermq.log.config import LogConfig
@@ -45,6 +46,17 @@ __all__ = ["LIVED", "Lived", "singles", "states_of"]
 LIVED = replace(CONFIG, hot_bytes_max=1 << 16, hot_large_bytes_max=1 << 16)
 _ENGINE = EngineConfig(chunk_bytes=1500, dispatch_messages_max=7)
 _NAMES = ("one", "two", "three")
+
+
+class _Turn:
+    """The field `turn` of a message: one of three, or none."""
+
+    def __init__(self, body: Buffer, _added: object = (), /) -> None:
+        self._body = bytes(body[:8])
+
+    def get(self, name: str) -> object:
+        number = int(self._body) % 4
+        return number if name == "turn" and number else ABSENT
 
 
 class Lived:
@@ -64,7 +76,7 @@ class Lived:
         recovery = Recovery.open(DiskStorage(), self.directory, self._config, self.now_us)
         state = fold_log(recovery)
         self.workers = InlineWorkers()
-        self.loop = DurableLoop(recovery.log(self.workers), state, _ENGINE)
+        self.loop = DurableLoop(recovery.log(self.workers), state, _ENGINE, _Turn)
         self.loop.start(self.now_us)
 
     def live(self, steps: int) -> None:
@@ -171,7 +183,7 @@ class Lived:
             case 1:
                 self.loop.submit(DeleteQueue("key", name))
             case 2:
-                self.loop.submit(DeclareQueue("key", name, Settings()))
+                self.loop.submit(DeclareQueue("key", name, Settings(last_value=self.rng.choice(("", "turn")))))
             case 3 if consumers:
                 self.loop.submit(DetachConsumer(self.rng.choice(consumers)))
             case 4 if producers:

@@ -5,7 +5,7 @@ from typing import Any, final
 
 from msgspec import Struct
 
-from ambermq.engine.entries.discard_reason import MoveReason
+from ambermq.engine.entries.discard_reason import DiscardReason, MoveReason
 from ambermq.engine.entries.outcome import Outcome
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.log.buffer import Buffer
@@ -132,7 +132,8 @@ class GiveUp(Struct):
 
     queue: int
     words: bytes
-    reason: MoveReason
+    reason: MoveReason | DiscardReason
+    """A DiscardReason ends them, whatever the queue's dead-letter target is."""
     is_again: bool = False
     """Whether the messages were tried before."""
 

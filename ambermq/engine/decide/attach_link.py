@@ -156,8 +156,15 @@ def _attach_consumer(state: State, command: AttachConsumer, context: DecisionCon
         subscription=place.subscription,
         selector=selector,
         created=place.created,
+        follows=_followed(state, place),
     )
     return [*place.events, attached], [*place.effects, ready]
+
+
+def _followed(state: State, place: SubscriptionPlace) -> int:
+    """Return the queue of a consumer if it is non-destructive, else 0."""
+    queue = (fold(state, place.events) if place.events else state).queues[place.queue]
+    return queue.id if queue.settings.non_destructive else 0
 
 
 def _check_exclusive(state: State, place: SubscriptionPlace, *, is_exclusive: bool) -> None:

@@ -23,6 +23,7 @@ from ambermq.engine.model.muxer import Muxer, Options
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
 from ambermq.engine.settings.queue_settings import Settings
+from ambermq.engine.settings.setting_conflicts import check_combination
 from ambermq.engine.settings.setting_table import SETTINGS, changed_settings, values_of_settings
 
 __all__ = ["UPDATE_DECISIONS"]
@@ -54,6 +55,7 @@ def _settings(queue: Queue, command: UpdateQueue) -> Settings:
     """Return the settings of a queue after an update. Raises Refused."""
     try:
         settings = changed_settings(queue.settings, command.changes)
+        check_combination(settings)
     except EngineError as error:
         raise Refused("amqp:invalid-field", str(error)) from error
     for name, before in values_of_settings(queue.settings).items():

@@ -32,6 +32,7 @@ from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.engine.patterns.pattern import check_separator
 from ambermq.engine.routing.chain_length import chain_length
 from ambermq.engine.settings.queue_settings import Settings
+from ambermq.engine.settings.setting_conflicts import check_combination
 from ambermq.engine.settings.setting_table import changed_settings, settings_text, values_of_settings
 
 __all__ = [
@@ -381,9 +382,10 @@ def check_options(kind: MuxerKind, options: Options) -> None:
 
 
 def check_settings(settings: Settings) -> None:
-    """Raise Refused for settings of a queue that are out of range."""
+    """Raise Refused for settings of a queue that are out of range, or that exclude each other."""
     try:
         changed_settings(settings, values_of_settings(settings))
+        check_combination(settings)
     except EngineError as error:
         raise Refused("amqp:invalid-field", str(error)) from error
 

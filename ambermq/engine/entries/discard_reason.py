@@ -18,6 +18,8 @@ class DiscardReason(IntEnum):
     """A consumer rejected it."""
     LOOP = 5
     """Its dead letters would go on for ever."""
+    REPLACED = 6
+    """A newer message has the same key."""
     PURGED = 16
     """A person removed it."""
     CANCELLED = 17

@@ -28,7 +28,7 @@ from ambermq.engine.events.line_template import Choice
 from ambermq.engine.events.record_draft import RecordDraft
 from ambermq.log.buffer import Buffer
 
-__all__ = ["Chunked", "Committed", "Prioritized", "Published", "Timed"]
+__all__ = ["Chunked", "Committed", "Keyed", "Prioritized", "Published", "Timed"]
 
 DURABLE: Final = 1
 """The flag of a durable message."""
@@ -42,6 +42,8 @@ _PUBLISHED: Final = 12
 _TIMED: Final = 30
 _COMMITTED: Final = 33
 _PRIORITIZED: Final = 34
+_KEYED: Final = 37
+_KEY_BYTES: Final = 16
 _READ_BACK_COUNT: Final = 8
 """The number of fields of Published that a record holds; they come first."""
 
@@ -226,7 +228,44 @@ class Committed(Struct):
     """The deliveries that it settled."""
 
 
-MessageEvent = Chunked | Published | Timed | Prioritized | Committed
+@final
+class Keyed(Struct):
+    """The messages of the Published or Moved event before it have keys, by which their queues keep the last value."""
+
+    offset: int
+    time_us: int
+    queues: tuple[int, ...]
+    first: int
+    """The offset of the first message."""
+    keys: bytes
+    """The key of each message, 16 bytes; zeros for a message without one."""
+
+
+def _write_keyed(draft: RecordDraft, event: Keyed) -> int:
+    fans_out = len(event.queues) != 1
+    return draft.add(
+        _KEYED,
+        timestamp_us=event.time_us,
+        queue=0 if fans_out else event.queues[0],
+        ref=event.first,
+        count=len(event.keys) // _KEY_BYTES,
+        flags=FANOUT if fans_out else 0,
+        meta=event.keys + (pack_words(event.queues) if fans_out else b""),
+    )
+
+
+def _read_keyed(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Keyed:
+    split = row[7] * _KEY_BYTES
+    queues = unpack_words(meta[split:]) if row[10] & FANOUT else (row[4],)
+    return Keyed(offset, time_us, queues, row[5], meta[:split])
+
+
+def _keyed_facts(event: Keyed) -> Facts:
+    count = len(event.keys) // _KEY_BYTES
+    return {"count": count, "offsets": [[event.first, event.first + count - 1]]}
+
+
+MessageEvent = Chunked | Published | Timed | Prioritized | Keyed | Committed
 
 TYPES: Final = (
     EventType(
@@ -312,6 +351,25 @@ TYPES: Final = (
         },
         facts_text="`queues` `queue_ids` `count` `priority` `offsets`",
         line=("{count:messages} of {queue_ids:queues} with priority {priority}: {offsets:ranges}",),
+    ),
+    EventType(
+        event=Keyed,
+        number=_KEYED,
+        name="keyed",
+        since="0.2.0",
+        listed_after=_PUBLISHED,
+        layout=Layout(
+            queue="queue; 0 with FANOUT",
+            ref="first: the offset of the first message",
+            count="messages",
+            meta="a key of 16 bytes for each message, zeros for none; then queue ids (FANOUT)",
+        ),
+        write=_write_keyed,
+        read=_read_keyed,
+        queue="queues",
+        facts=_keyed_facts,
+        facts_text="`queues` `queue_ids` `count` `offsets`",
+        line=("{count:messages} of {queue_ids:queues} with keys: {offsets:ranges}",),
     ),
     EventType(
         event=Committed,

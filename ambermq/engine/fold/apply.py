@@ -27,6 +27,7 @@ from ambermq.engine.events import (
     Drawn,
     Due,
     Event,
+    Keyed,
     Lost,
     Moved,
     MuxerDeclared,
@@ -52,6 +53,7 @@ from ambermq.engine.events import (
 from ambermq.engine.fold.moves import moved
 from ambermq.engine.fold.wide_fanout import spread
 from ambermq.engine.model.attachment import Attachment
+from ambermq.engine.model.last_values import keyed_by
 from ambermq.engine.model.muxer import Muxer
 from ambermq.engine.model.queue import new_queue
 from ambermq.engine.model.state import EMPTY_STATE, Consumer, Links, Producer, State
@@ -375,6 +377,15 @@ def _prioritized(state: State, event: Prioritized) -> State:
     return state.with_fields(time_us=event.time_us, queues=queues.finish())
 
 
+def _keyed(state: State, event: Keyed) -> State:
+    queues, keys = state.queues.mutate(), keyed_by(event.keys)
+    for queue_id in event.queues:
+        queue = queues.get(queue_id)
+        if queue is not None:
+            queues[queue_id] = queue.with_keys(event.first, keys)
+    return state.with_fields(time_us=event.time_us, queues=queues.finish())
+
+
 def _clock_stepped(state: State, event: ClockStepped) -> State:
     return state.with_fields(time_us=event.time_us, stepped_us=state.stepped_us + event.time_us - event.old_us)
 
@@ -420,6 +431,7 @@ APPLY: Final[Mapping[type, Callable[[State, Any], State]]] = {
     Timed: _timed,
     Scheduled: _scheduled,
     Prioritized: _prioritized,
+    Keyed: _keyed,
     Acquired: acquired,
     Settled: settled,
     Purged: _purged,

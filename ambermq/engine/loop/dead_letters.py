@@ -9,7 +9,7 @@ from collections import Counter, deque
 from typing import final
 
 from ambermq.engine.commands import GiveUp
-from ambermq.engine.entries.discard_reason import MoveReason
+from ambermq.engine.entries.discard_reason import DiscardReason, MoveReason
 from ambermq.engine.entries.entry import PLAIN
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, unpack_words
 from ambermq.engine.loop.schedule import FOREVER_US
@@ -46,7 +46,7 @@ class DeadLetters:
         self._looped.clear()
         return looped
 
-    def add(self, queue: int, words: bytes, reason: MoveReason) -> None:
+    def add(self, queue: int, words: bytes, reason: MoveReason | DiscardReason) -> None:
         """Add messages that a queue gives up now."""
         self.due.append(GiveUp(queue, words, reason))
 

@@ -294,6 +294,8 @@ class DecidedState(LoggedState):
             events, answers = DECIDE[MakeDue](self.state, MakeDue(queue, words), moment)
             self._log_and_apply(events)
             effects += answers
+            if self._dead_letters.due:
+                effects += self._give_up_due(event_us)
         return effects
 
     def _give_up_found(self, expired: dict[int, list[int]], event_us: int) -> list[Effect]:
@@ -343,6 +345,9 @@ class DecidedState(LoggedState):
         """Update the demand by a command's answers, and put its rest back; return the changes beyond its events."""
         changes = 0
         for effect in answers:
+            if type(effect) is ConsumerReady and effect.follows:
+                # Its link reads the messages, so it has no demand.
+                continue
             if type(effect) is ConsumerReady and type(command) is AttachConsumer:
                 consumer = self.state.consumers[effect.consumer]
                 scan = None if effect.selector is None else SelectorScan(effect.selector)

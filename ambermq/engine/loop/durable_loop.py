@@ -125,6 +125,7 @@ class DurableLoop(DecidedState):
             self._log_and_apply([damage])
         self.router.prepare(self.state)
         self._start_timers()
+        self._give_up_due(event_us)
         self.schedule.timer_us = self._next_timer_us()
         self.log.write(now_us)
         self.log.request_sync()

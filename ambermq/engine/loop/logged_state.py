@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from ambermq.engine.config import EngineConfig
+from ambermq.engine.decide.messages.last_values import replaced_words
 from ambermq.engine.decide.release_parts import CHANGES_PER_RETURN
 from ambermq.engine.dispatch.demand import RETURN_OUTCOMES, Demand
 from ambermq.engine.entries.discard_reason import DiscardReason, MoveReason
@@ -20,6 +21,7 @@ from ambermq.engine.events import (
     Discarded,
     Due,
     Event,
+    Keyed,
     Moved,
     Prioritized,
     ProducerAttached,
@@ -91,8 +93,9 @@ class LoggedState:
         if settings.exclusive:
             # The next one waited for what this one held.
             self.demand.check_active(queue.id)
-        if settings.delivery_count_max or settings.redelivery_delay_ms or queue.is_timed:
+        if settings.delivery_count_max or settings.redelivery_delay_ms or queue.is_timed or queue.keyed:
             words = queue.held_by(consumer).to_bytes()
+            self._note_replaced(queue.id, words)
             self._note_delayed(queue.id, words)
             self._note_exhausted(queue.id, words)
             self._note_expired(queue.id, words, time_us)
@@ -150,6 +153,20 @@ class LoggedState:
         if expired:
             self._dead_letters.add(queue_id, pack_words(expired), MoveReason.EXPIRED)
 
+    def _note_replaced(self, queue_id: int, words: bytes) -> None:
+        """Note those of returned words that newer messages have replaced while a consumer had them."""
+        queue = self.state.queues.get(queue_id)
+        values = None if queue is None else queue.keyed
+        if values is not None and values.replaced:
+            replaced = [word for word in unpack_words(words) if values.replaced.holds(word)]
+            if replaced:
+                self._dead_letters.add(queue_id, pack_words(replaced), DiscardReason.REPLACED)
+
+    def _note_keyed(self, before: State, event: Keyed) -> None:
+        """Note the messages that newer ones replace; those that consumers hold end later."""
+        for queue, words in replaced_words(before, self.state, event).items():
+            self._dead_letters.add(queue, words, DiscardReason.REPLACED)
+
     def _watch(self, queues: Iterable[int], time_us: int) -> None:
         """Set the timers of queues whose messages expire."""
         for queue_id in queues:
@@ -164,6 +181,8 @@ class LoggedState:
             self._has_ttl |= bool(queue.runs or queue.settings.message_ttl_ms)
             if queue.aside:
                 self._dead_letters.note_aside(queue.id)
+            if queue.keyed is not None and queue.keyed.replaced:
+                self._dead_letters.add(queue.id, queue.keyed.replaced.to_bytes(), DiscardReason.REPLACED)
             if queue.settings.expires_ms:
                 self._unused.configure(queue, self.state.elapsed_us(self.state.time_us))
             self._has_timers |= queue.is_timed or bool(queue.settings.expires_ms) or bool(queue.timer_count)
@@ -248,6 +267,8 @@ class LoggedState:
                 expires_us = self.state.elapsed_us(event.time_us) + 1000 * event.ttl_ms
                 for queue in event.queues:
                     self._timers.add(queue, event.first, event.count, expires_us, self.state.queues.get)
+            elif type(event) is Keyed:
+                self._note_keyed(before, event)
             elif type(event) is Scheduled:
                 self._note_scheduled(event)
             elif type(event) is Settled:
@@ -255,6 +276,7 @@ class LoggedState:
                 if event.outcome.kind in RETURN_OUTCOMES:
                     changes += count * CHANGES_PER_RETURN
                     self.demand.touch(event.queue)
+                    self._note_replaced(event.queue, event.words)
                     if event.outcome.delivery_failed:
                         self._note_delayed(event.queue, event.words)
                         self._note_exhausted(event.queue, event.words)
@@ -305,7 +327,7 @@ class LoggedState:
             elif is_whole:
                 if type(event) is Chunked:
                     draft.end_command()
-            elif type(event) is not Moved:
+            elif type(event) is not Moved and type(event) is not Keyed:
                 # The events of a command may exceed a batch, as the deletion of a muxer with its attachments. All moves
                 # of a command are in one.
                 draft.end_part()
@@ -313,8 +335,8 @@ class LoggedState:
 
 
 def _is_about_messages(event: Event) -> bool:
-    """Return whether an event gives messages their times or priority, and is too small to matter for a batch."""
-    return isinstance(event, (Timed, Scheduled, Prioritized)) and len(event.queues) <= _FEW_QUEUES
+    """Return whether an event gives messages times, priority or keys, and is too small to matter for a batch."""
+    return isinstance(event, (Timed, Scheduled, Prioritized, Keyed)) and len(event.queues) <= _FEW_QUEUES
 
 
 def _timed_ranges(queue: Queue) -> Iterator[tuple[int, int, int]]:

@@ -25,6 +25,7 @@ from ambermq.engine.entries.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.engine.entries.redelivery_order import merge_returned
 from ambermq.engine.model.counters import Counters
+from ambermq.engine.model.last_values import NO_KEY, LastValues, only_words, with_keys, without_keys
 from ambermq.engine.model.levels import (
     NO_LEVELS,
     Levels,
@@ -96,6 +97,8 @@ class Queue(Struct, frozen=True):
     """Words of entries that are scheduled for later. Each has columns, which say when."""
     levels: Levels = NO_LEVELS
     """The available entries of other priorities than the default one. Each has columns, which say which."""
+    keyed: LastValues | None = None
+    """The keys of its messages, if it keeps the last value of each key."""
 
     @property
     def available(self) -> int:
@@ -214,6 +217,17 @@ class Queue(Struct, frozen=True):
             before = entries.get(word >> 16)
             entries[word >> 16] = plain if before is None else replace(before, priority=priority)
         return replace(self, entries=entries.finish())._with_levels_of(words)  # noqa: SLF001 - another value of it
+
+    def with_keys(self, first: int, keys: Sequence[bytes]) -> "Queue":
+        """Return the queue with keys of those of the entries from `first` on that wait; NO_KEY is none."""
+        if not self.settings.last_value:
+            return self
+        end = first + len(keys)
+        later = unpack_words(words_between(self.scheduled, first, end))
+        words = sorted(word for one in self.available_lists for word in unpack_words(words_between(one, first, end)))
+        pairs, scheduled = ([(word, keys[(word >> 16) - first]) for word in some] for some in (words, later))
+        kept = [[pair for pair in some if pair[1] != NO_KEY] for some in (pairs, scheduled)]
+        return replace(self, keyed=with_keys(self.keyed, *kept)) if any(kept) else self
 
     def _with_levels_of(self, words: bytes) -> "Queue":
         """Return the queue with those of packed `words` in their levels that were never acquired."""
@@ -339,6 +353,7 @@ class Queue(Struct, frozen=True):
             acquired_count=self.acquired_count - count,
             acquired_size=self.acquired_size - size,
             accepted=self.accepted + count,
+            keyed=self.keyed and without_keys(self.keyed, taken),
         )
 
     def _rejected(self, taken: bytes, acquired: "PersistentMap[int, PersistentQueue]", outcome: Outcome) -> "Queue":
@@ -353,6 +368,7 @@ class Queue(Struct, frozen=True):
             acquired_size=self.acquired_size - total_size(taken),
             entries=entries,
             exclusions=exclusions,
+            keyed=self.keyed and without_keys(self.keyed, taken),
         )
 
     def _set_aside_for(self, words: bytes, why: SetAsideFor) -> "tuple[PersistentMap[int, Entry], int]":
@@ -378,6 +394,7 @@ class Queue(Struct, frozen=True):
             timed=timed,
             size=self.size - size,
             counters=self.counters.plus(counter, count),
+            keyed=self.keyed and without_keys(self.keyed, taken),
         )
 
     def _return_entries(
@@ -504,6 +521,7 @@ class Queue(Struct, frozen=True):
             size=self.size - total_size(removed),
             counters=self.counters.plus("purged", len(removed) // WORD_BYTES),
             levels=levels,
+            keyed=self.keyed and without_keys(self.keyed, removed),
         )
 
     def _purge_all(self) -> "Queue":
@@ -523,6 +541,7 @@ class Queue(Struct, frozen=True):
             timed=sum([bool(entry.expires_us) for entry in kept.values()]),
             size=sum(map(size_of, words)),
             counters=self.counters.plus("purged", self.waiting - self.scheduled.count),
+            keyed=self.keyed and only_words(self.keyed, words, self.scheduled),
         )
 
     def without(self, words: bytes, counter: str) -> "tuple[bytes, Queue]":
@@ -536,7 +555,9 @@ class Queue(Struct, frozen=True):
         entries, exclusions, timed = self._columns_without(removed)
         counters = self.counters.plus(counter, len(removed) // WORD_BYTES) if counter else self.counters
         size = self.size - total_size(removed)
-        return removed, replace(rest, entries=entries, exclusions=exclusions, timed=timed, size=size, counters=counters)
+        keyed = self.keyed and without_keys(self.keyed, removed)
+        left = replace(rest, entries=entries, exclusions=exclusions, timed=timed, size=size, counters=counters)
+        return removed, left if keyed is self.keyed else replace(left, keyed=keyed)
 
     def _without_waiting(self, words: bytes) -> "tuple[bytes, Queue]":
         """Return those of packed `words` that wait, and the queue with its lists without them."""
@@ -589,7 +610,9 @@ class Queue(Struct, frozen=True):
         if not taken:
             return self
         entries, exclusions = self._set_aside_for(taken, why)
-        return replace(rest, aside=merge_returned(self.aside, taken), entries=entries, exclusions=exclusions)
+        keyed = self.keyed and without_keys(self.keyed, taken)
+        aside = merge_returned(self.aside, taken)
+        return replace(rest, aside=aside, entries=entries, exclusions=exclusions, keyed=keyed)
 
     def receive(self, words: bytes, entries: "Iterable[tuple[int, Entry]]", now_us: int) -> "Queue":
         """Return the queue with messages of other queues at its tail; `entries` has the columns by entry."""

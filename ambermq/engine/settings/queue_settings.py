@@ -73,6 +73,10 @@ class Settings(Struct, frozen=True, omit_defaults=True):
     """Whether nothing is delivered."""
     priorities: bool = False
     """Whether messages of a higher priority are delivered first."""
+    last_value: str = ""
+    """The field whose value is the key of a message: of each key only the newest message waits; empty: all wait."""
+    non_destructive: bool = False
+    """Whether each link gets all messages, and takes none."""
 
     @property
     def is_first_release(self) -> bool:

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any, Final
 
 from ambermq.engine.errors import EngineError
+from ambermq.engine.selectors.fields import fault_of
 from ambermq.engine.settings.queue_settings import (
     COUNT_MAX,
     DEAD_LETTER,
@@ -21,6 +22,9 @@ from ambermq.engine.settings.queue_settings import (
 )
 
 __all__ = ["OFF", "SETTINGS", "Setting", "SettingKind", "changed_settings", "settings_text", "values_of_settings"]
+
+FIELD_BYTES_MAX: Final = 256
+"""The longest name of a field."""
 
 OFF: Final = "none"
 """The text that switches a setting off, as 0 and an empty text do."""
@@ -35,6 +39,12 @@ class SettingKind(Enum):
     FLAG = "flag"
     ADDRESS = "address"
     DURATION = "duration"
+    FIELD = "field"
+
+
+def is_field(name: str) -> bool:
+    """Return whether a message can have a field of this name, and its length is allowed."""
+    return len(name.encode("utf-8", "surrogatepass")) <= FIELD_BYTES_MAX and name.isprintable() and not fault_of(name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +67,7 @@ class Setting:
         """Return the value that switches the setting off."""
         if self.kind is SettingKind.CHOICE:
             return self.choices[0]
-        if self.kind is SettingKind.ADDRESS:
+        if self.kind in (SettingKind.ADDRESS, SettingKind.FIELD):
             return ""
         return False if self.kind is SettingKind.FLAG else 0
 
@@ -85,6 +95,8 @@ class Setting:
             return "true or false"
         if self.kind is SettingKind.ADDRESS:
             return "an address"
+        if self.kind is SettingKind.FIELD:
+            return f"the name of a message field of at most {FIELD_BYTES_MAX} bytes"
         if self.kind is SettingKind.DURATION:
             return f"milliseconds from 0 to {DURATION_MS_MAX}"
         return f"a whole number from 0 to {COUNT_MAX}"
@@ -96,6 +108,8 @@ class Setting:
         if self.kind is SettingKind.FLAG and isinstance(value, bool):
             return value
         if self.kind is SettingKind.ADDRESS and isinstance(value, str):
+            return str(value)
+        if self.kind is SettingKind.FIELD and isinstance(value, str) and is_field(value):
             return str(value)
         if self.kind is SettingKind.CHOICE:
             if isinstance(value, str) and value in self.choices:
@@ -198,6 +212,20 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             kind=SettingKind.FLAG,
             text="whether messages of a higher priority are delivered first",
             off="messages are delivered in the order of their arrival",
+        ),
+        Setting(
+            name="last_value",
+            kind=SettingKind.FIELD,
+            text="the message field that is the key: of each key only the newest message waits",
+            off="all messages wait",
+            is_changeable=False,
+        ),
+        Setting(
+            name="non_destructive",
+            kind=SettingKind.FLAG,
+            text="whether each consumer gets all messages, and takes none",
+            off="each message goes to one consumer",
+            is_changeable=False,
         ),
     )
 }

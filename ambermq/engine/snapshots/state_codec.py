@@ -11,6 +11,8 @@
     ENTRIES     [{queue, entry, offsets: [first, gap, gap...]}]
     SUBSCRIPTIONS [{queue, keyed, subscription}]
 
+A run of words with keys has three words for each message: its word, and its key of 16 bytes.
+
 Rule 1. Queues are written as their packed runs, never as objects: 8 bytes for each message and little more. A value
         that many entries share is written once, with the gaps between their offsets.
 Rule 2. Everything is sorted by id or offset, because maps iterate in the order of hashes.
@@ -37,6 +39,7 @@ from ambermq.engine.entries.priority import PRIORITY_MAX
 from ambermq.engine.errors import EngineError
 from ambermq.engine.model.attachment import Attachment, Condition
 from ambermq.engine.model.counters import Counters
+from ambermq.engine.model.last_values import LastValues, restored
 from ambermq.engine.model.levels import NO_LEVELS, Levels, count_of, with_words
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.muxer import Muxer, MuxerKind, Options
@@ -58,12 +61,17 @@ _JSON_BYTES: Final = 16 << 10
 _ENTRIES_A_ROW: Final = 1024
 _SORTED_AT_ONCE: Final = 1024
 _MAPPED_AT_ONCE: Final = 256
+_KEYS_AT_ONCE: Final = 256
 _READY, _RETURNED, _ACQUIRED, _ASIDE, _DELAYED, _SCHEDULED = 1, 2, 3, 4, 5, 6
+_REPLACED, _KEYED = 12, 13
+_KEY_ROW: Final = Struct("<Q16s")
+"""A word and its key, in a run of the list _KEYED."""
+_KEY_WORDS: Final = _KEY_ROW.size // WORD_BYTES
 _LEVEL_READY, _LEVEL_RETURNED = 16, 32
 """The list of priority 0; the others follow."""
 _PRIORITIES: Final = range(PRIORITY_MAX + 1)
 _LISTS: Final = frozenset(
-    {_READY, _RETURNED, _ACQUIRED, _ASIDE, _DELAYED, _SCHEDULED}
+    {_READY, _RETURNED, _ACQUIRED, _ASIDE, _DELAYED, _SCHEDULED, _REPLACED, _KEYED}
     | {kind + priority for kind in (_LEVEL_READY, _LEVEL_RETURNED) for priority in _PRIORITIES}
 )
 
@@ -131,6 +139,8 @@ class _QueueRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Not written for a queue without scheduled messages."""
     leveled: int | msgspec.UnsetType = msgspec.UNSET
     """The messages of other priorities than the default one. Not written for a queue without them."""
+    keyed: tuple[int, int] | msgspec.UnsetType = msgspec.UNSET
+    """The messages with keys, and those that newer ones have replaced. Not written for a queue without them."""
 
 
 class _EntriesRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -217,6 +227,7 @@ def _queue_rows(state: State) -> Iterator[_QueueRow]:
             len(queue.delayed) or msgspec.UNSET,
             len(queue.scheduled) or msgspec.UNSET,
             count_of(queue.levels) or msgspec.UNSET,
+            msgspec.UNSET if queue.keyed is None else (queue.keyed.keys.count, queue.keyed.replaced.count),
         )
 
 
@@ -224,7 +235,7 @@ def _word_blocks(state: State) -> Iterator[Block]:
     parts: list[bytes] = []
     size = 0
     for queue_id, consumer, kind, words in _lists(state):
-        for run in words.chunks():
+        for run in words:
             parts += (_RUN.pack(queue_id, consumer, kind, len(run) // WORD_BYTES), run)
             size += _RUN.size + len(run)
             if size >= _WORDS_BYTES:
@@ -234,7 +245,28 @@ def _word_blocks(state: State) -> Iterator[Block]:
         yield Block(BlockKind.WORDS, parts)
 
 
-def _lists(state: State) -> Iterator[tuple[int, int, int, PersistentQueue]]:
+def _lists(state: State) -> Iterator[tuple[int, int, int, Iterator[bytes]]]:
+    """Yield each list of each queue as queue, consumer, kind and packed runs."""
+    for queue_id, consumer, kind, words in _word_lists(state):
+        yield queue_id, consumer, kind, words.chunks()
+    for queue in _in_order(state.queues):
+        if queue.keyed is not None:
+            yield queue.id, 0, _REPLACED, queue.keyed.replaced.chunks()
+            yield queue.id, 0, _KEYED, _key_runs(queue, queue.keyed)
+
+
+def _key_runs(queue: Queue, values: LastValues) -> Iterator[bytes]:
+    """Yield the words with keys, each before its key, in the order of the lists of the queue."""
+    for words in (*queue.waiting_lists, *map(itemgetter(1), _sorted_items(queue.acquired))):
+        for run in words.chunks():
+            for start in range(0, len(run), _KEYS_AT_ONCE * WORD_BYTES):
+                some = memoryview(run[start : start + _KEYS_AT_ONCE * WORD_BYTES]).cast("Q")
+                rows = [_KEY_ROW.pack(word, key) for word in some if (key := values.key_of(word)) is not None]
+                if rows:
+                    yield b"".join(rows)
+
+
+def _word_lists(state: State) -> Iterator[tuple[int, int, int, PersistentQueue]]:
     for queue in _in_order(state.queues):
         yield queue.id, 0, _READY, queue.ready
         yield queue.id, 0, _RETURNED, queue.returned
@@ -324,6 +356,8 @@ class _Parts:
         """The count of words so far, by queue."""
         self.acquired: dict[int, dict[int, PersistentQueue]] = {}
         self.entries: dict[int, dict[int, Entry]] = {}
+        self.keys: dict[int, list[tuple[int, bytes]]] = {}
+        """Words and their keys, by queue."""
         self.subscriptions: list[_SubscriptionRow] = []
 
     def take_head(self, payload: bytes) -> None:
@@ -361,6 +395,12 @@ class _Parts:
                 raise ImageFault(
                     f"a run of {count} words of list {kind}: found {len(payload) - position} bytes of words"
                 )
+            if kind == _KEYED:
+                if count % _KEY_WORDS:
+                    raise ImageFault(f"a run of {count} words of list {kind}: expected a multiple of {_KEY_WORDS}")
+                self.keys.setdefault(queue, []).extend(_KEY_ROW.iter_unpack(payload[position:end]))
+                position = end
+                continue
             held = self.acquired.setdefault(queue, {}) if kind == _ACQUIRED else self.lists
             key: Any = consumer if kind == _ACQUIRED else (queue, kind)
             held[key] = held.get(key, EMPTY_QUEUE).push(payload[position:end])
@@ -428,6 +468,10 @@ class _Parts:
         if counts != expected:
             what = "ready, returned, aside, delayed, scheduled, leveled, acquired, known"
             raise ImageFault(f"queue {row.name!r}: expected {expected} {what}; found {counts}")
+        keys, replaced = self.keys.get(row.id, []), self.lists.get((row.id, _REPLACED), EMPTY_QUEUE)
+        if (len(keys), len(replaced)) != (row.keyed or (0, 0)):
+            found = f"{len(keys)}, {len(replaced)}"
+            raise ImageFault(f"queue {row.name!r}: expected {row.keyed or (0, 0)} keys, replaced; found {found}")
         return Queue(
             row.id,
             row.name,
@@ -452,6 +496,7 @@ class _Parts:
             delayed,
             scheduled,
             levels,
+            restored(keys, set(scheduled), replaced) if keys or replaced else None,
         )
 
     def _levels(self, queue: int) -> Levels:

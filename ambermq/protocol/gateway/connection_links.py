@@ -83,6 +83,8 @@ class ConnectionLinks:
         if ended is not None:
             ended.is_open = False
             self._count(ended)
+            if isinstance(ended, ConsumerLink):
+                ended.end_follower()
         self._remove_source(link)
 
     def lost(self) -> None:
@@ -91,6 +93,8 @@ class ConnectionLinks:
             for link in links:
                 self.gateway.links.remove(link)
         self._ended_in, self._ended_out = self.traffic_counts()
+        for consumer_link in self.consumers.values():
+            consumer_link.end_follower()
         self.gateway.lost_links.add(self.producers.values(), self.consumers.values())
         for source in self.sources.values():
             self.gateway.sources.forget(source)
@@ -186,6 +190,7 @@ class ConnectionLinks:
             self.gateway.engine.submit(DetachProducer(producer_link.producer, keeps_node, by=by))
 
     def _end_consumer(self, consumer_link: ConsumerLink, *, is_closed: bool, keeps_node: bool) -> None:
+        consumer_link.end_follower()
         consumer_link.is_open, consumer_link.is_closed = False, is_closed
         if consumer_link.consumer:
             unsent = consumer_link.unsent()

@@ -280,6 +280,8 @@ class Gateway:
         consumer_link: ConsumerLink = effect.key
         self.consumers[effect.consumer] = consumer_link
         consumer_link.peer.consumer_ready(consumer_link, effect)
+        if effect.follows and consumer_link.is_open and not self.sources.follow_queue(consumer_link, effect.follows):
+            self.consumers.pop(effect.consumer, None)
         self.touched[consumer_link.peer] = None
 
     def _consumer_ended(self, effect: ConsumerEnded) -> None:

@@ -26,6 +26,7 @@ from ambermq.engine.events import (
     Drawn,
     Due,
     Event,
+    Keyed,
     Lost,
     Moved,
     MuxerDeclared,
@@ -243,6 +244,18 @@ _PLAIN: Final = (
         "1 message of 'orders', 'queue 3' with priority 0: 11",
         golden="0000000000000000100000000000000000000000000000000b0000000000000000000000000000000100000000002204"
         "02000000000000000300000000000000",
+    ),
+    Sample(
+        Keyed(16, TIME_US, (2,), 11, bytes(range(16)) + bytes(16)),
+        "2 messages of 'orders' with keys: 11 to 12",
+        golden="0000000000000000200000000000000002000000000000000b0000000000000000000000000000000200000000002500"
+        "000102030405060708090a0b0c0d0e0f00000000000000000000000000000000",
+    ),
+    Sample(
+        Keyed(16, TIME_US, (2, 3), 11, bytes(range(16))),
+        "1 message of 'orders', 'queue 3' with keys: 11",
+        golden="0000000000000000200000000000000000000000000000000b0000000000000000000000000000000100000000002504"
+        "000102030405060708090a0b0c0d0e0f02000000000000000300000000000000",
     ),
     Sample(
         Committed(16, TIME_US, 11, 3, 2),

@@ -33,7 +33,12 @@ def test_each_is_switched_off_by_the_same_words(name: str, off: str) -> None:
     """And left as it is by None."""
     setting = SETTINGS[name]
     assert setting.value_of(off) == setting.default
-    values = {SettingKind.CHOICE: DROP_HEAD, SettingKind.FLAG: True, SettingKind.ADDRESS: "other"}
+    values = {
+        SettingKind.CHOICE: DROP_HEAD,
+        SettingKind.FLAG: True,
+        SettingKind.ADDRESS: "other",
+        SettingKind.FIELD: "other",
+    }
     other: dict[str, Any] = {name: values.get(setting.kind, 7)}
     changed = changed_settings(Settings(), other)
     assert getattr(changed, name) == other[name]

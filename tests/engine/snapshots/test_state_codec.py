@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ambermq.engine.entries.entry import Entry
-from ambermq.engine.entries.entry_word import WORD_BYTES, make_words
+from ambermq.engine.entries.entry_word import WORD_BYTES, make_words, pack_words
+from ambermq.engine.model.last_values import NO_KEY
 from ambermq.engine.model.queue import Queue, new_queue
 from ambermq.engine.model.state import EMPTY_STATE, State
 from ambermq.engine.settings.queue_settings import Settings
@@ -72,7 +73,7 @@ def test_every_attribute_is_known_to_the_image() -> None:
     assert [*Queue.__struct_fields__] == [
         *("id", "name", "settings", "ready", "returned", "acquired", "entries", "exclusions", "size"),
         *("acquired_count", "acquired_size", "published", "delivered", "accepted", "counters", "lifetime", "consumers"),
-        *("aside", "timed", "runs", "delayed", "scheduled", "levels"),
+        *("aside", "timed", "runs", "delayed", "scheduled", "levels", "keyed"),
     ]
     assert [*Entry.__struct_fields__] == [
         *(
@@ -164,3 +165,40 @@ def test_what_is_no_image_is_refused(block: Block) -> None:
     """Checksums cannot tell that a program wrote nonsense: contents are held against what is expected."""
     with pytest.raises(ImageFault):
         state_of([*image_of(EMPTY_STATE), block] if block.kind != BlockKind.STATE else [block])
+
+
+def keyed() -> State:
+    """Return a state of a last-value queue with a message of each kind."""
+    words = [number << 16 | 5 for number in range(100, 106)]
+    queue = new_queue(1, "values", Settings(last_value="f"))
+    queue = queue.push(pack_words(words[:4]), 20, 0).with_keys(100, [b"a" * 16, b"b" * 16, NO_KEY, b"c" * 16])
+    queue = queue.acquire((9,), pack_words(words[:2]))
+    queue = queue.push(pack_words(words[4:5]), 5, 0).with_keys(104, [b"a" * 16])
+    queue = queue.push(pack_words(words[5:]), 5, 0).schedule(pack_words(words[5:]), 77).with_keys(105, [b"b" * 16])
+    return EMPTY_STATE.with_queue(queue, 5)
+
+
+def test_the_keys_of_last_values_come_back() -> None:
+    """Of messages that wait, are held or scheduled, and what was replaced."""
+    state = keyed()
+    values = state.queues[1].keyed
+    assert values is not None
+    assert (values.keys.count, values.newest.count, values.replaced.count) == (4, 3, 1)
+    again = state_of(whole(image_of(state)))
+    assert again == state
+    assert again.queues[1].keyed == values
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_keys_that_are_missing_are_found_out(is_cut: bool) -> None:
+    """By their count, or because a run ends within a row."""
+    blocks = whole(image_of(keyed()))
+    (at,) = [number for number, block in enumerate(blocks) if block.kind == BlockKind.WORDS]
+    payload = blocks[at].payload
+    # The last run has the keys, in rows of three words.
+    start = payload.rindex((1).to_bytes(8, "little") + bytes(8) + (13).to_bytes(4, "little"))
+    less = (int.from_bytes(payload[start + 20 : start + 24], "little") - (1 if is_cut else 3)).to_bytes(4, "little")
+    cut = payload[: start + 20] + less + payload[start + 24 : len(payload) - (8 if is_cut else 24)]
+    blocks[at] = Block(BlockKind.WORDS, [cut])
+    with pytest.raises(ImageFault, match="multiple of 3" if is_cut else "keys, replaced"):
+        state_of(blocks)

@@ -7,6 +7,7 @@
     dead letters messages that are rejected: moved, redriven, copied, and set aside without their target; others expire
     transactions commits and rollbacks
     delays       scheduled messages, and failed deliveries that wait
+    last values  messages that newer ones replace, waiting and held, on a queue for all and on one with priorities
     consumers    every outcome, runs dealt to two consumers, selectors
     topics       subscriptions of every kind, temporary queues
     bare         a virtual host in advanced mode, with a message whose body is damaged
@@ -124,6 +125,7 @@ class Life:
             self._dead_letters()
             self._transactions()
             self._delays()
+            self._last_values()
             self._consumers()
             self._topics()
             self._export()
@@ -303,6 +305,17 @@ class Life:
         time.sleep(0.5)
         self._ask("queue", "update", "retried", "--redelivery-delay", "18000d", "--redelivery-backoff", 2)
         self._ask("receive", "retried", "--count", 1, "--outcome", "modified")
+
+    def _last_values(self) -> None:
+        """Replace messages by newer ones with the same key."""
+        self._ask("queue", "declare", "quotes", "--last-value", "name", "--non-destructive")
+        self._ask("queue", "declare", "values", "--last-value", "properties.subject")
+        with self._peer("ticker") as peer:
+            quotes = [(name, price) for price in (1, 2) for name in ("gold", "silver")]
+            self._send(peer, "quotes", *[Message(price, properties={"name": name}) for name, price in quotes])
+            self._send(peer, "values", Message("old", subject="a", priority=7), Message("b", subject="b"))
+            peer.receiver("values", name="slow", credit=1).next()
+            self._send(peer, "values", Message("new", subject="a", priority=7))
 
     def _consumers(self) -> None:
         """Deal a queue to two consumers and say every outcome, select, and kill the broker while they hold messages."""

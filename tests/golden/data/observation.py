@@ -69,6 +69,7 @@ _NOT_FOUND: Final = 6
 """The exit code where no message has an id, as that of a lost one."""
 _RUN: Final = Struct("<qqII")
 _WORD: Final = Struct("<Q")
+_KEYED: Final = 13
 _STORY: Final = ("message_id", "offset", "bytes", "durable", "horizon", "now")
 _STEP: Final = ("what", "queue", "offset", "time_us", "attempt", "delivery_count", "by", "attached", "way")
 _ROW: Final = (
@@ -263,7 +264,10 @@ def messages(past: Past, state: State) -> dict[str, list[Any]]:
 
 
 def _live_offsets(state: State) -> Iterator[int]:
-    for words in _words(image_of(state)).values():
+    for (_, _, kind), words in _words(image_of(state)).items():
+        if kind == _KEYED:
+            # Words that are in other lists too, each with a key.
+            continue
         yield from (word >> 16 for (word,) in _WORD.iter_unpack(words))
 
 

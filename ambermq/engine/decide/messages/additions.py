@@ -1,6 +1,7 @@
-"""The events behind that of messages: their time to live, when they are due, and their priority."""
+"""The events behind that of messages: their time to live, when they are due, their priority and their keys."""
 
 from ambermq.engine.commands import Publish
+from ambermq.engine.decide.messages.last_values import NO_KEYS, Keys, key_events
 from ambermq.engine.entries.entry_word import WORD_BYTES
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.engine.events import Event, Prioritized, Published, Scheduled, Timed
@@ -9,8 +10,11 @@ from ambermq.engine.settings.queue_settings import DURATION_MS_MAX
 __all__ = ["additions_of", "due_us_of"]
 
 
-def additions_of(command: Publish, event: Published, arrived_us: int, offset: int) -> list[Event]:
-    """Return the events behind that of messages, from an offset on; both times count from their arrival."""
+def additions_of(command: Publish, event: Published, arrived_us: int, offset: int, keys: Keys = NO_KEYS) -> list[Event]:
+    """Return the events behind that of messages, from an offset on; both times count from their arrival.
+
+    `keys` are those of these messages. Their event is the last one, because a scheduled message replaces none.
+    """
     events: list[Event] = []
     if command.ttl_ms:
         count = len(event.words) // WORD_BYTES
@@ -21,6 +25,8 @@ def additions_of(command: Publish, event: Published, arrived_us: int, offset: in
     if command.priority != PRIORITY_DEFAULT:
         place, count = offset + len(events), len(event.words) // WORD_BYTES
         events.append(Prioritized(place, event.time_us, event.queues, event.offset, count, command.priority))
+    if keys:
+        events += key_events(keys, event.offset, offset + len(events), event.time_us)
     return events
 
 

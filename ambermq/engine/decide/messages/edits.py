@@ -16,6 +16,7 @@ from ambermq.engine.commands import EditMessages, Publish
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.end_nodes import record_count, with_queue_end
 from ambermq.engine.decide.messages.dead_letters import room_for
+from ambermq.engine.decide.messages.last_values import keys_of_run
 from ambermq.engine.decide.messages.moves import named_in, targets_of
 from ambermq.engine.decide.messages.overflow import Added
 from ambermq.engine.decide.messages.stored import stored
@@ -51,7 +52,7 @@ def _edit_messages(state: State, command: EditMessages, context: DecisionContext
     named = named_in(source, offsets)
     groups, no_origin = targets_of(state, command, source, words, context)
     target_of = {word: target for target, group in groups.items() for word in group}
-    edits = _Edits(source, command, context)
+    edits = _Edits(state, source, command, context)
     for word, copy in zip(words, copies, strict=True):
         if copy is not None and word in target_of:
             edits.add(word, copy, state.queues[target_of[word]])
@@ -93,7 +94,8 @@ def _first_copies(
 class _Edits:
     """The events of the edited copies of one command."""
 
-    def __init__(self, source: Queue, command: EditMessages, context: DecisionContext) -> None:
+    def __init__(self, state: State, source: Queue, command: EditMessages, context: DecisionContext) -> None:
+        self._state = state
         self._source = source
         self._command = command
         self._context = context
@@ -111,7 +113,8 @@ class _Edits:
             return
         moment = self._context
         place = moment.next_offset + record_count(self.events)
-        some = stored(copy, (target.id,), replace(moment, next_offset=place), copy.size)[0]
+        keys = keys_of_run(self._state, copy, (target.id,), moment)
+        some = stored(copy, (target.id,), replace(moment, next_offset=place), copy.size, keys)[0]
         published = next(event for event in some if type(event) is Published)
         self.events += some
         place += record_count(some)

@@ -16,6 +16,7 @@ from ambermq.engine.commands import EditMessages, FindMessages, MessageFilter, M
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.end_nodes import record_count, with_queue_end
 from ambermq.engine.decide.messages.dead_letters import room_for
+from ambermq.engine.decide.messages.last_values import key_events, keyed_queues, keys_of_words
 from ambermq.engine.decide.messages.overflow import Added
 from ambermq.engine.decide.wiring import existing_queue
 from ambermq.engine.effects import Answered
@@ -190,7 +191,8 @@ def _move_messages(state: State, command: MoveMessages, context: DecisionContext
         if count:
             offset = context.next_offset + record_count(events)
             words = pack_words(group[:count])
-            events.append(Moved(offset, context.now_us, source.id, (target_id,), command.reason, words))
+            event = Moved(offset, context.now_us, source.id, (target_id,), command.reason, words)
+            events += [event, *_keys(state, source, target_id, event, context)]
             added.add(target_id, count, sum(map(size_of, group[:count])))
             names.append(target.name)
             moved += count
@@ -200,6 +202,18 @@ def _move_messages(state: State, command: MoveMessages, context: DecisionContext
     if command.reason is MoveReason.COPIED:
         return events, [answered]
     return with_queue_end(state, events, source, context, [answered])
+
+
+def _keys(state: State, source: Queue, target: int, moved: Moved, context: DecisionContext) -> list[Event]:
+    """Return the events of the keys of moved messages. Raises MatchUnfinished if they are read from the disk first."""
+    wanted = keyed_queues(state, (target,))
+    if not wanted:
+        return []
+    words = unpack_words(moved.words)
+    keys = keys_of_words(wanted, source, words, context)
+    if keys is None:
+        raise MatchUnfinished
+    return key_events(keys, moved.offset, moved.offset + len(words), context.now_us)
 
 
 def targets_of(

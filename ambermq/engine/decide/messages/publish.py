@@ -23,6 +23,7 @@ from ambermq.engine.commands import Publish
 from ambermq.engine.decide.context import Decision, DecisionContext, signed
 from ambermq.engine.decide.end_nodes import context_after
 from ambermq.engine.decide.messages.dead_letters import fate_of
+from ambermq.engine.decide.messages.last_values import NO_KEYS, keys_of_run, room_of_replaced
 from ambermq.engine.decide.messages.overflow import (
     NOTHING_ADDED,
     Added,
@@ -299,9 +300,10 @@ def _to_queues(
     # The first queue with the least room, if a queue has no room for all of the messages.
     fullest, room, held, yielding = None, count, added, list[Queue]()
     reserved, in_transaction = context.reserved, command.transaction is not None
-    checked, is_wide = queues, False
+    checked, is_wide, is_keyed = queues, False, False
     if len(queues) > _CHECKED_MAX and _is_checked_later(queues, context):
         checked, is_wide = (context.full_queue,) if context.full_queue else (), True
+        is_keyed = True
     for queue_id in checked:
         queue = state.queues[queue_id]
         # This is `queue.waiting` written out, because it runs once per message and queue.
@@ -319,6 +321,15 @@ def _to_queues(
             return _without_large(state, command, context, queues, added, queue, large)
         if settings.bytes_max:
             left = min(left, bytes_room(queue, command, known))
+        if settings.last_value:
+            is_keyed = True
+            if left < count and not in_transaction and not is_wide:
+                # A message that replaces a waiting one needs no room: each is looked at alone, in the present state.
+                if count > 1:
+                    return _first_alone(state, command, queues, context, added)
+                if queue_id in added.counts:
+                    return [], [Unfinished(command)]
+                left = max(left, _room_with_replaced(queue, command, context, left))
         if left < count and not is_wide and _makes_room(settings, in_transaction=in_transaction):
             if in_transaction and (fits := _fitting(queue, command)) < room:
                 fullest, room, held = queue, fits, known
@@ -327,11 +338,24 @@ def _to_queues(
             fullest, room, held = queue, max(0, left), known
     if fullest is not None:
         return _in_part(state, command, context, queues, added, fullest, room, held)
+    keys = keys_of_run(state, command, queues, context) if is_keyed else NO_KEYS
     if in_transaction:
-        return [], posted(state, command, queues, context)
+        return [], posted(state, command, queues, context, keys)
     if yielding:
         return _displacing(state, command, context, queues, added, yielding)
-    return stored(command, queues, context, size)
+    return stored(command, queues, context, size, keys)
+
+
+def _room_with_replaced(queue: Queue, command: Publish, context: DecisionContext, left: int) -> int:
+    """Return 1 if a queue has room for a message without the one that it replaces, else 0."""
+    count, size = room_of_replaced(queue, command, context)
+    if not count:
+        return left
+    settings, kept = queue.settings, context.reserved
+    waiting = queue.waiting - count + (0 if kept is None else kept.counts.get(queue.id, 0))
+    size = queue.waiting_size - size + (0 if kept is None else kept.sizes.get(queue.id, 0))
+    fits = not settings.bytes_max or size + size_of_run(command) <= settings.bytes_max
+    return int(fits and waiting < (settings.messages_max or context.config.queue_messages_max))
 
 
 def _makes_room(settings: Settings, *, in_transaction: bool) -> bool:
@@ -471,7 +495,10 @@ def _displacing(
         if is_whole and not makes_enough(queue, words, needed, size, config):
             return _unmoved(command, queue) if count == 1 else _first_alone(state, command, queues, context, added)
         if words and queue.settings.overflow == DEAD_LETTER:
-            moves, left = fate_of(state, queue, words, MoveReason.LENGTH, after, together)
+            moves, left, is_reading = fate_of(state, queue, words, MoveReason.LENGTH, after, together)
+            if is_reading:
+                # The next tick decides it again, when they are read.
+                raise MatchUnfinished
             if left:
                 return _unmoved(command, queue) if count == 1 else _first_alone(state, command, queues, context, added)
             events += moves
@@ -481,7 +508,8 @@ def _displacing(
         if not is_whole:
             # There may be more to remove.
             return events, [Unfinished(command)]
-    events_of_run, effects = stored(first, queues, after, first.size + count * head_bytes(queues))
+    keys = keys_of_run(state, first, queues, context)
+    events_of_run, effects = stored(first, queues, after, first.size + count * head_bytes(queues), keys)
     return [*events, *events_of_run], [*effects, *([Unfinished(rest)] if rest.bodies else [])]
 
 

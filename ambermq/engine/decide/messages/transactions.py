@@ -17,6 +17,7 @@ from ambermq.engine.commands import COMMITTED, ROLLBACK, Discharge, Post, Publis
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.end_nodes import end_nodes
 from ambermq.engine.decide.messages.additions import additions_of
+from ambermq.engine.decide.messages.last_values import Keys
 from ambermq.engine.decide.messages.overflow import displaced
 from ambermq.engine.decide.messages.stored import published
 from ambermq.engine.effects import Answered, Effect, Posted, PublishDone, RefusedCommand, Unfinished
@@ -48,14 +49,16 @@ _TAIL_BYTES: Final = 64
 _TIMEOUT_TEXT: Final = "the transaction was open for more than {} ms (transaction_ms_max)"
 
 
-def posted(state: State, command: Publish, queues: tuple[int, ...], context: DecisionContext) -> list[Effect]:
+def posted(
+    state: State, command: Publish, queues: tuple[int, ...], context: DecisionContext, keys: Keys
+) -> list[Effect]:
     """Return the effects of a run in a transaction, for queues that have room for it."""
     settings = [(queue, state.queues[queue].settings.overflow) for queue in queues]
     reserving = tuple([queue for queue, overflow in settings if overflow != DROP_HEAD])
     done = PublishDone(
         command.link, command.first_id, len(command.bodies), OutcomeKind.ACCEPTED, command.settled, after=0
     )
-    return [Posted(Post(queues, command, state.elapsed_us(context.now_us), reserving)), done]
+    return [Posted(Post(queues, command, state.elapsed_us(context.now_us), reserving, keys)), done]
 
 
 def _discharge(state: State, command: Discharge, context: DecisionContext) -> Decision:
@@ -157,7 +160,7 @@ def _committed(state: State, command: Discharge, context: DecisionContext) -> De
         # The runs of a post have consecutive offsets, so their times are those of one run.
         words, size = b"".join([one.words for one in parts]), sum([one.size for one in parts])
         whole = Published(parts[0].offset, context.now_us, post.queues, messages.producer, words, size)
-        additions = additions_of(messages, whole, context.now_us - (elapsed_us - post.time_us), offset)
+        additions = additions_of(messages, whole, context.now_us - (elapsed_us - post.time_us), offset, post.keys)
         offset += len(additions)
         events += [*parts, *additions]
     count = sum([len(post.messages.bodies) for post in transaction.posts])
@@ -246,6 +249,7 @@ def _size_of(event: Event) -> int:
         text += sum([len(key) + len(value) + WORD_BYTES for key, value in outcome.annotations])
         return RECORD.size + len(event.words) + _OUTCOME_BYTES + JSON_FACTOR * text
     words, queues = getattr(event, "words", b""), getattr(event, "queues", ())
+    words += getattr(event, "keys", b"")
     return RECORD.size + len(words) + WORD_BYTES * (len(queues) + 2)
 
 

@@ -155,7 +155,8 @@ class ConsumingTerms:
         """Return the actual source."""
         if self.is_recalled and ready.subscription is not None:
             return _recalled_source(ready.subscription)
-        return self.source if self.dynamic is None else replace(self.source, address=ready.address)
+        source = self.source if self.dynamic is None else replace(self.source, address=ready.address)
+        return replace(source, distribution_mode=StdDistMode.COPY) if ready.follows else source
 
 
 def producing_terms(attach: Attach) -> ProducingTerms:

@@ -9,7 +9,7 @@ Rule 3. A message is sent byte for byte as it is stored. Only a redelivered mess
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Final, NamedTuple, final
+from typing import Final, NamedTuple, Protocol, final
 
 from ambermq.engine.commands import Settle
 from ambermq.engine.effects import ConsumerReady, Deliver, OutcomeApplied
@@ -20,17 +20,27 @@ from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.events import Disposed
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.message.redelivery import KEPT_TTL, with_header
-from ambermq.protocol.amqp10.performatives.classes import Accepted, Rejected, TransactionalState
+from ambermq.protocol.amqp10.performatives.classes import Accepted, DeliveryState, Rejected, TransactionalState
 from ambermq.protocol.amqp10.spec import TransactionCondition
 from ambermq.protocol.amqp10.types.decode import Buffer, decode
 from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms, offered_by, properties_of
 from ambermq.protocol.gateway.links.link_peer import ConsumerPeer
 from ambermq.protocol.gateway.links.outcome_mapping import outcome_of
 
-__all__ = ["ConsumerLink", "redelivered"]
+__all__ = ["ConsumerLink", "Follower", "redelivered"]
 
 _REJECTED: Final = Rejected()
 _FAILED_MAX: Final = 1024
+
+
+class Follower(Protocol):
+    """The source that serves the link of a non-destructive queue."""
+
+    def wake(self) -> None:
+        """Serve the link soon: its peer has given credit."""
+
+    def end(self) -> None:
+        """Stop: the link has ended."""
 
 
 class _Delivery(NamedTuple):
@@ -53,6 +63,7 @@ class ConsumerLink:
         "backlog_count",
         "bytes",
         "consumer",
+        "follower",
         "granted",
         "is_closed",
         "is_lost",
@@ -75,6 +86,8 @@ class ConsumerLink:
         """The messages that were delivered to it, and their bytes."""
         self.consumer = 0
         """The engine's id; 0 until the consumer is attached."""
+        self.follower: Follower | None = None
+        """What serves the link if its queue is non-destructive; then the engine delivers nothing."""
         self.is_open = True
         self.is_closed = False
         """Whether the peer closed the link."""
@@ -121,6 +134,9 @@ class ConsumerLink:
             self.flush()
             self._return_surplus()
         if not self.is_open or not self.consumer or self.peer.is_paused:
+            return
+        if self.follower is not None:
+            self.follower.wake()
             return
         link, gateway = self.link, self.peer.gateway
         limits = gateway.limits
@@ -174,10 +190,17 @@ class ConsumerLink:
 
     def lose(self) -> None:
         """Close the link, whose connection is lost: it takes no more deliveries. Those on their way are not sent."""
+        self.end_follower()
         self.is_open = False
         self.is_lost = bool(self.consumer)
         if self.is_lost:
             self.peer.gateway.engine.set_credit(self.consumer, 0)
+
+    def end_follower(self) -> None:
+        """End what serves the link, which has ended."""
+        if self.follower is not None:
+            self.follower.end()
+            self.follower = None
 
     def flush(self) -> None:
         """Send as much of the backlog as the link can take now."""
@@ -231,6 +254,9 @@ class ConsumerLink:
         else:
             if event.state is None and not event.settled:
                 return None
+            if type(event.state) is TransactionalState and self.follower is not None:
+                # There is nothing to commit.
+                return Settle(self.consumer, b"", ACCEPTED, self._reply(event))
             if type(event.state) is TransactionalState:
                 self._retire(event, event.state)
                 return None
@@ -246,8 +272,11 @@ class ConsumerLink:
                 self._failed.update(event.tokens)
         if self._again:
             self._again.difference_update(event.tokens)
-        reply = None if event.settled else (self, event.first_id, len(event.tokens), event.state)
-        return Settle(self.consumer, pack_words(event.tokens), outcome, reply)
+        return Settle(self.consumer, pack_words(event.tokens), outcome, self._reply(event))
+
+    def _reply(self, event: Disposed) -> "tuple[ConsumerLink, int, int, DeliveryState | None] | None":
+        """Return what the answer to an outcome needs; None if the peer has settled its deliveries."""
+        return None if event.settled else (self, event.first_id, len(event.tokens), event.state)
 
     def _retire(self, event: Disposed, state: TransactionalState) -> None:
         """Keep outcomes that the peer says in a transaction; a transaction that is not open ends the link."""
