@@ -20,6 +20,7 @@ from ambermq.engine.events import (
     Discarded,
     Due,
     Event,
+    Identified,
     Moved,
     Prioritized,
     ProducerAttached,
@@ -311,7 +312,7 @@ class LoggedState:
 
 def _is_about_messages(event: Event) -> bool:
     """Return whether an event gives messages their times or priority, and is too small to matter for a batch."""
-    return isinstance(event, (Timed, Scheduled, Prioritized)) and len(event.queues) <= _FEW_QUEUES
+    return isinstance(event, (Timed, Scheduled, Prioritized, Identified)) and len(event.queues) <= _FEW_QUEUES
 
 
 def _timed_ranges(queue: Queue) -> Iterator[tuple[int, int, int]]:

@@ -25,6 +25,7 @@ from ambermq.engine.entries.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.engine.entries.redelivery_order import merge_returned
 from ambermq.engine.model.counters import Counters
+from ambermq.engine.model.id_window import NO_IDS, IdWindow
 from ambermq.engine.model.levels import (
     NO_LEVELS,
     Levels,
@@ -96,6 +97,8 @@ class Queue(Struct, frozen=True):
     """Words of entries that are scheduled for later. Each has columns, which say when."""
     levels: Levels = NO_LEVELS
     """The available entries of other priorities than the default one. Each has columns, which say which."""
+    ids: IdWindow = NO_IDS
+    """The message-ids of its dedup window."""
 
     @property
     def available(self) -> int:
@@ -235,11 +238,19 @@ class Queue(Struct, frozen=True):
     def with_settings(self, settings: Settings) -> "Queue":
         """Return the queue with other settings; its messages stay, in one order if it has no priorities any more."""
         ready, returned = self.ready, self.returned
+        ids = self.ids if settings.dedup_window_ms else NO_IDS
         if settings.priorities or not self.levels:
-            return replace(self, settings=settings)
+            return replace(self, settings=settings, ids=ids)
         for level in self.levels:
             ready, returned = _merged(ready, level.ready), _merged(returned, level.returned)
-        return replace(self, settings=settings, ready=ready, returned=returned, levels=NO_LEVELS)
+        return replace(self, settings=settings, ready=ready, returned=returned, levels=NO_LEVELS, ids=ids)
+
+    def identify(self, words: bytes, digests: bytes, now_us: int, ids_max: int) -> "Queue":
+        """Return the queue with the ids of messages, unless it has no dedup window; `now_us` is the elapsed time."""
+        if not self.settings.dedup_window_ms:
+            return self
+        ids = self.ids.add(words, digests, now_us, 1000 * self.settings.dedup_window_ms, ids_max)
+        return replace(self, ids=ids)
 
     @property
     def is_timed(self) -> bool:

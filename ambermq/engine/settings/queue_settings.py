@@ -61,6 +61,8 @@ class Settings(Struct, frozen=True, omit_defaults=True):
     """Whether nothing is delivered."""
     priorities: bool = False
     """Whether messages of a higher priority are delivered first."""
+    dedup_window_ms: int = 0
+    """The time after a message in which another one with its message-id is not stored; 0: none."""
 
     @property
     def is_first_release(self) -> bool:

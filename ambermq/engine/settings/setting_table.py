@@ -191,6 +191,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             text="whether messages of a higher priority are delivered first",
             off="messages are delivered in the order of their arrival",
         ),
+        Setting(
+            name="dedup_window_ms",
+            kind=SettingKind.DURATION,
+            text="the time after a message in which another one with its message-id is not stored",
+            off="every message is stored",
+        ),
     )
 }
 """Each setting by its name, in the order of listings."""

@@ -37,6 +37,7 @@ from ambermq.engine.entries.priority import PRIORITY_MAX
 from ambermq.engine.errors import EngineError
 from ambermq.engine.model.attachment import Attachment, Condition
 from ambermq.engine.model.counters import Counters
+from ambermq.engine.model.id_window import IdWindow, window_of
 from ambermq.engine.model.levels import NO_LEVELS, Levels, count_of, with_words
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.muxer import Muxer, MuxerKind, Options
@@ -58,12 +59,12 @@ _JSON_BYTES: Final = 16 << 10
 _ENTRIES_A_ROW: Final = 1024
 _SORTED_AT_ONCE: Final = 1024
 _MAPPED_AT_ONCE: Final = 256
-_READY, _RETURNED, _ACQUIRED, _ASIDE, _DELAYED, _SCHEDULED = 1, 2, 3, 4, 5, 6
+_READY, _RETURNED, _ACQUIRED, _ASIDE, _DELAYED, _SCHEDULED, _IDS = 1, 2, 3, 4, 5, 6, 8
 _LEVEL_READY, _LEVEL_RETURNED = 16, 32
 """The list of priority 0; the others follow."""
 _PRIORITIES: Final = range(PRIORITY_MAX + 1)
 _LISTS: Final = frozenset(
-    {_READY, _RETURNED, _ACQUIRED, _ASIDE, _DELAYED, _SCHEDULED}
+    {_READY, _RETURNED, _ACQUIRED, _ASIDE, _DELAYED, _SCHEDULED, _IDS}
     | {kind + priority for kind in (_LEVEL_READY, _LEVEL_RETURNED) for priority in _PRIORITIES}
 )
 
@@ -131,6 +132,8 @@ class _QueueRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Not written for a queue without scheduled messages."""
     leveled: int | msgspec.UnsetType = msgspec.UNSET
     """The messages of other priorities than the default one. Not written for a queue without them."""
+    ids: int | msgspec.UnsetType = msgspec.UNSET
+    """The message-ids that it remembers. Not written for a queue without them."""
 
 
 class _EntriesRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -217,6 +220,7 @@ def _queue_rows(state: State) -> Iterator[_QueueRow]:
             len(queue.delayed) or msgspec.UNSET,
             len(queue.scheduled) or msgspec.UNSET,
             count_of(queue.levels) or msgspec.UNSET,
+            len(queue.ids) or msgspec.UNSET,
         )
 
 
@@ -244,6 +248,7 @@ def _lists(state: State) -> Iterator[tuple[int, int, int, PersistentQueue]]:
         for level in queue.levels:
             yield queue.id, 0, _LEVEL_READY + level.priority, level.ready
             yield queue.id, 0, _LEVEL_RETURNED + level.priority, level.returned
+        yield queue.id, 0, _IDS, queue.ids.order
         for consumer, words in _sorted_items(queue.acquired):
             yield queue.id, consumer, _ACQUIRED, words
 
@@ -364,7 +369,8 @@ class _Parts:
             held = self.acquired.setdefault(queue, {}) if kind == _ACQUIRED else self.lists
             key: Any = consumer if kind == _ACQUIRED else (queue, kind)
             held[key] = held.get(key, EMPTY_QUEUE).push(payload[position:end])
-            self.words[queue] += count
+            # The words of ids are not those of messages, which may have entries.
+            self.words[queue] += count if kind != _IDS else 0
             position = end
 
     def take_entries(self, payload: bytes) -> None:
@@ -400,6 +406,7 @@ class _Parts:
             time_us=head.time_us,
             mode=VhostMode.AUTOMATIC if head.mode is msgspec.UNSET else head.mode,
             stepped_us=head.stepped_us or 0,
+            deduplicating=PersistentMap({row.id: None for row in self.queues if row.settings.dedup_window_ms}),
             queues=PersistentMap({row.id: self._queue(row, consumers[row.id]) for row in self.queues}),
             queue_names=PersistentMap({row.name: row.id for row in self.queues if row.named}),
             muxers=PersistentMap({muxer.id: muxer for muxer in muxers}),
@@ -421,6 +428,7 @@ class _Parts:
         acquired, entries = self.acquired.get(row.id, {}), self.entries.get(row.id, {})
         held = sum(map(len, acquired.values()))
         levels = self._levels(row.id)
+        ids = self._ids(row)
         waits = (len(ready), len(returned), len(aside), len(delayed), len(scheduled), count_of(levels))
         counts = (*waits, held, len(entries))
         waiting = (row.ready, row.returned, row.aside or 0, row.delayed or 0, row.scheduled or 0, row.leveled or 0)
@@ -452,7 +460,17 @@ class _Parts:
             delayed,
             scheduled,
             levels,
+            ids,
         )
+
+    def _ids(self, row: _QueueRow) -> IdWindow:
+        try:
+            ids = window_of(self.lists.get((row.id, _IDS), EMPTY_QUEUE))
+        except ValueError as error:
+            raise ImageFault(f"queue {row.name!r}: {error}") from error
+        if len(ids) != (row.ids or 0):
+            raise ImageFault(f"queue {row.name!r}: expected {row.ids or 0} message-ids, found {len(ids)}")
+        return ids
 
     def _levels(self, queue: int) -> Levels:
         levels = NO_LEVELS

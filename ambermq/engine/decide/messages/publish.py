@@ -23,6 +23,7 @@ from ambermq.engine.commands import Publish
 from ambermq.engine.decide.context import Decision, DecisionContext, signed
 from ambermq.engine.decide.end_nodes import context_after
 from ambermq.engine.decide.messages.dead_letters import fate_of
+from ambermq.engine.decide.messages.duplicates import IdWindows, deduplicated, windowed
 from ambermq.engine.decide.messages.overflow import (
     NOTHING_ADDED,
     Added,
@@ -77,6 +78,9 @@ def publish(state: State, command: Publish, context: DecisionContext) -> Decisio
         queues = _eligible_queues(state, producer, queues)
     if not queues:
         return [], [_unroutable(command, producer)]
+    if state.deduplicating and command.transaction is None and windowed(state, queues):
+        windows = IdWindows(state, context.now_us)
+        return deduplicated(state, command, queues, context, NOTHING_ADDED, windows, _to_queues)
     if len(queues) > 1 and len(command.bodies) > (count := _count_max(queues, context)):
         command, rest = command.split(count)
         events, effects = _to_queues(state, command, queues, context)
@@ -121,6 +125,7 @@ class _Each:
         self._events: list[Event] = []
         self._added = Added({}, {})
         self._drawn: dict[int, int] = {}
+        self._windows = IdWindows(state, context.now_us)
 
     def decide(self) -> Decision:
         command, effects = self._command, list[Effect]()
@@ -169,19 +174,15 @@ class _Each:
     def _emit(self, events: list[Event]) -> None:
         """Add events to the decision, and count them for the next messages."""
         self._events += events
-        records = 0
         for event in events:
             if type(event) is Published:
                 count = len(event.words) // WORD_BYTES
-                records += count
                 if len(event.queues) > self._context.config.tick_changes_max:
                     # No message of this decision comes after it.
                     continue
                 for queue in event.queues:
                     self._added.add(queue, count, event.size)
-            else:
-                records += 1
-        self._context = replace(self._context, next_offset=self._context.next_offset + records)
+        self._context = context_after(self._context, events)
 
     def _keep(self, effects: list[Effect]) -> None:
         """Count the messages that a transaction takes for the next ones."""
@@ -195,7 +196,11 @@ class _Each:
         if verdict.condition:
             return [_misaddressed(part, verdict)]
         if verdict.queues:
-            events, effects = _to_queues(self._state, part, verdict.queues, self._context, self._added)
+            args = self._state, part, verdict.queues, self._context, self._added
+            if self._state.deduplicating and part.transaction is None and windowed(self._state, verdict.queues):
+                events, effects = deduplicated(*args, self._windows, _to_queues)
+            else:
+                events, effects = _to_queues(*args)
             self._emit(events)
             self._keep(effects)
             size = part.size + len(part.bodies) * head_bytes(verdict.queues)

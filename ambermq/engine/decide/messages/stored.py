@@ -1,7 +1,7 @@
 """The records of messages that their queues take: in one run, in several, or in pieces if they are large.
 
 Rule 1. A run's messages fit into half of a batch, and all its heads into the other half.
-Rule 2. What says when messages expire or are due, and their priority, is behind them, in the same batch.
+Rule 2. What says when messages expire or are due, their priority and their ids, is behind them, in the same batch.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ def stored(command: Publish, queues: tuple[int, ...], context: DecisionContext, 
     if command.size > config.chunk_bytes:
         return _large_run(command, queues, context), [done]
     messages_max = count if size <= context.batch_bytes_max // 2 else event_messages_max(queues, context)
-    is_plain = command.priority == PRIORITY_DEFAULT
+    is_plain = command.priority == PRIORITY_DEFAULT and command.identities is None
     if messages_max == count and is_plain and not (command.ttl_ms or command.time_ms or command.delay_ms):
         # The common case.
         place, bodies = (context.next_offset, context.now_us), command.bodies
@@ -87,7 +87,7 @@ def event_messages_max(queues: tuple[int, ...], context: DecisionContext) -> int
 def _large_run(command: Publish, queues: tuple[int, ...], context: DecisionContext) -> list[Event]:
     """Return the events of a run that may exceed a batch: one run for each message, in chunks if it is large."""
     events: list[Event] = []
-    for body, id_hash in zip(command.bodies, command.id_hashes, strict=True):
+    for index, (body, id_hash) in enumerate(zip(command.bodies, command.id_hashes, strict=True)):
         piece_bytes = context.config.chunk_bytes
         view = memoryview(body)
         pieces = [view[start : start + piece_bytes] for start in range(0, len(view), piece_bytes)] or [view]
@@ -99,7 +99,8 @@ def _large_run(command: Publish, queues: tuple[int, ...], context: DecisionConte
         offset = context.next_offset + len(chunks)
         last = pieces[-1:] if chunks else [body]
         event = published(command, queues, (offset, context.now_us), [len(view)], last, [id_hash], chunks)
-        additions = additions_of(command, event, context.now_us, offset + 1)
+        one = command if command.identities is None else command.part(index, index + 1)
+        additions = additions_of(one, event, context.now_us, offset + 1)
         events += [event, *additions]
         context = replace(context, next_offset=offset + 1 + len(additions))
     return events

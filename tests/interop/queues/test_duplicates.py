@@ -1,0 +1,31 @@
+"""Duplicates with proton over TCP: what a producer sends again is accepted, and stored once."""
+
+from uuid import UUID
+
+from proton import Delivery, Message, ulong
+
+from tests.interop.conftest import Connect
+from tests.interop.proton_peer import Manager, ProtonPeer
+
+
+def test_what_is_sent_again_is_stored_once(peer: ProtonPeer, connect: Connect, queue: str) -> None:
+    """By another connection too; an id is its value and its type."""
+    manager = Manager(connect())
+    manager.ask("UPDATE", queue, {"dedup_window_ms": 600_000})
+    ids = ["1", ulong(1), UUID(int=1), None, "2"]
+    sender = peer.sender(queue)
+    sender.send(*[Message(str(index), id=one, durable=True) for index, one in enumerate(ids)])
+    again = connect().sender(queue)
+    again.send(*[Message(f"again {index}", id=one, durable=True) for index, one in enumerate(ids)])
+    found = manager.queue(queue)
+    assert (found["available"], found["duplicates"]) == (6, 4)
+    receiver = connect().receiver(queue)
+    came = []
+    for _ in range(6):
+        one = receiver.next()
+        came.append(one.message.body)
+        one.settle(Delivery.ACCEPTED)
+    assert came == ["0", "1", "2", "3", "4", "again 3"]
+    # What was accepted is remembered.
+    again.send(Message("later", id="2", durable=True))
+    assert manager.queue(queue)["duplicates"] == 5
