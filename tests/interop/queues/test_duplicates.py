@@ -11,7 +11,8 @@ from tests.interop.proton_peer import Manager, ProtonPeer
 def test_what_is_sent_again_is_stored_once(peer: ProtonPeer, connect: Connect, queue: str) -> None:
     """By another connection too; an id is its value and its type."""
     manager = Manager(connect())
-    manager.ask("UPDATE", queue, {"dedup_window_ms": 600_000})
+    manager.ask("CREATE", queue, {"dedup_window_ms": 600_000})
+    assert manager.queue(queue)["dedup_window_ms"] == 600_000
     ids = ["1", ulong(1), UUID(int=1), None, "2"]
     sender = peer.sender(queue)
     sender.send(*[Message(str(index), id=one, durable=True) for index, one in enumerate(ids)])
