@@ -10,6 +10,7 @@ from typing import Final
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.release_parts import CHANGES_PER_RETURN
 from ambermq.engine.dispatch.demand import RETURN_OUTCOMES, Demand
+from ambermq.engine.dispatch.queue_blocks import QueueBlocks
 from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.entry import PLAIN
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, unpack_words
@@ -71,6 +72,7 @@ class LoggedState:
         self._unused = UnusedQueues()
         self._rates = RateTimers()
         self._due_timers = DueTimers()
+        self._blocks = QueueBlocks()
         self._has_ttl = False
         """Whether a queue has a time to live, or has had one."""
         self._has_timers = False
@@ -117,6 +119,7 @@ class LoggedState:
         self._has_timers |= bool(event.settings.expires_ms)
         queue = self.state.queues.get(event.queue)
         if queue is not None:
+            self._blocks.configure(queue, event.settings)
             self._unused.configure(queue, self.state.elapsed_us(event.time_us))
 
     def _note_producer(self, before: State, event: ProducerAttached | ProducerDetached) -> None:
@@ -161,6 +164,7 @@ class LoggedState:
 
     def _start_timers(self) -> None:
         """Set the timers of a state that was recovered; the messages that wait have passed some time without them."""
+        self._blocks.start(self.state)
         for queue in self.state.queues.values():
             self._has_ttl |= bool(queue.runs or queue.settings.message_ttl_ms)
             if queue.aside:
@@ -234,6 +238,8 @@ class LoggedState:
                 self.demand.note_returns(event, self.state)
             before = self.state
             self.state = APPLY[type(event)](self.state, event) if after is None else after
+            if self._blocks.watched:
+                self._blocks.note(event)
             if type(event) is Published:
                 if not event.durable:
                     self._pending.volatile.add(offset, len(event.bodies))

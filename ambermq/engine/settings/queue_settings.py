@@ -9,7 +9,7 @@ from typing import Any, Final, final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-__all__ = ["COUNT_MAX", "DEAD_LETTER", "DROP_HEAD", "DURATION_MS_MAX", "REJECT", "Settings", "new_settings"]
+__all__ = ["BLOCK", "COUNT_MAX", "DEAD_LETTER", "DROP_HEAD", "DURATION_MS_MAX", "REJECT", "Settings", "new_settings"]
 
 COUNT_MAX: Final = (1 << 63) - 1
 """The highest count of messages or other things: the maximum of a long in AMQP and in the log."""
@@ -23,6 +23,8 @@ DROP_HEAD: Final = "drop-head"
 """The overflow policy that discards the oldest messages."""
 DEAD_LETTER: Final = "dead-letter"
 """The overflow policy that moves the oldest messages to the dead-letter target."""
+BLOCK: Final = "block"
+"""The overflow policy that gives producers of the queue no credit."""
 
 
 @final

@@ -10,7 +10,15 @@ from enum import Enum
 from typing import Any, Final
 
 from ambermq.engine.errors import EngineError
-from ambermq.engine.settings.queue_settings import COUNT_MAX, DEAD_LETTER, DROP_HEAD, DURATION_MS_MAX, REJECT, Settings
+from ambermq.engine.settings.queue_settings import (
+    BLOCK,
+    COUNT_MAX,
+    DEAD_LETTER,
+    DROP_HEAD,
+    DURATION_MS_MAX,
+    REJECT,
+    Settings,
+)
 
 __all__ = ["OFF", "SETTINGS", "Setting", "SettingKind", "changed_settings", "settings_text", "values_of_settings"]
 
@@ -123,7 +131,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             kind=SettingKind.CHOICE,
             text="what happens to a message that would pass a maximum",
             off="it is refused",
-            choices=(REJECT, DROP_HEAD, DEAD_LETTER),
+            choices=(REJECT, DROP_HEAD, DEAD_LETTER, BLOCK),
         ),
         Setting(
             name="delivery_count_max",

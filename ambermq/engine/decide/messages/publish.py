@@ -22,6 +22,7 @@ from ambermq.engine.address import NodeKind, parse_address
 from ambermq.engine.commands import Publish
 from ambermq.engine.decide.context import Decision, DecisionContext, signed
 from ambermq.engine.decide.end_nodes import context_after
+from ambermq.engine.decide.messages.blocking import holds_back
 from ambermq.engine.decide.messages.dead_letters import fate_of
 from ambermq.engine.decide.messages.duplicates import IdWindows, deduplicated, windowed
 from ambermq.engine.decide.messages.overflow import (
@@ -328,8 +329,10 @@ def _to_queues(
             if in_transaction and (fits := _fitting(queue, command)) < room:
                 fullest, room, held = queue, fits, known
             yielding.append(queue)
-        elif left < room:
+        elif left < room and (is_wide or not holds_back(state, command, queue)):
             fullest, room, held = queue, max(0, left), known
+        elif left < count and settings.bytes_max and (large := _fitting(queue, command)) < count:
+            return _without_large(state, command, context, queues, added, queue, large)
     if fullest is not None:
         return _in_part(state, command, context, queues, added, fullest, room, held)
     if in_transaction:
@@ -375,8 +378,10 @@ def _without_large(
         left = _take_unfinished(effects)
         return events, [*effects, Unfinished(command.part(large - left, len(command.bodies)) if left else rest)]
     first, rest = command.split(1)
-    limit, found = queue.settings.message_bytes_max, len(first.bodies[0])
-    why = f"queue {queue.name!r} takes messages of at most {limit} bytes (message_bytes_max), this has {found}"
+    limit, found, name = queue.settings.message_bytes_max, len(first.bodies[0]), "message_bytes_max"
+    if not limit or found <= limit:
+        limit, name = queue.settings.bytes_max, "bytes_max"
+    why = f"queue {queue.name!r} takes messages of at most {limit} bytes ({name}), this has {found}"
     done = _rejected(first, "amqp:link:message-size-exceeded", why)
     return [], [done, *([Unfinished(rest)] if rest.bodies else [])]
 
