@@ -22,10 +22,9 @@ How to add an event:
    list of the public surface. Describe it in CHANGELOG.md. The next golden data directory holds a record of it.
 """
 
-from ambermq.engine.events import delays, deliveries, duplicates, lifecycle, links, messages, moves, muxers, queues
+from ambermq.engine.events import delays, deliveries, lifecycle, links, messages, moves, muxers, queues
 from ambermq.engine.events.delays import *  # noqa: F403 - the families' own lists say what is public
 from ambermq.engine.events.deliveries import *  # noqa: F403
-from ambermq.engine.events.duplicates import *  # noqa: F403
 from ambermq.engine.events.lifecycle import *  # noqa: F403
 from ambermq.engine.events.links import *  # noqa: F403
 from ambermq.engine.events.messages import *  # noqa: F403
@@ -37,7 +36,6 @@ from ambermq.engine.events.registry import Event
 __all__ = ["Event"]
 __all__ += delays.__all__
 __all__ += deliveries.__all__
-__all__ += duplicates.__all__
 __all__ += lifecycle.__all__
 __all__ += links.__all__
 __all__ += messages.__all__

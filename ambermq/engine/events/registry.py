@@ -6,10 +6,9 @@ Rule: only the module of its family describes a type; no type registers itself.
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from ambermq.engine.events import delays, deliveries, duplicates, lifecycle, links, messages, moves, muxers, queues
+from ambermq.engine.events import delays, deliveries, lifecycle, links, messages, moves, muxers, queues
 from ambermq.engine.events.delays import DelayEvent
 from ambermq.engine.events.deliveries import DeliveryEvent
-from ambermq.engine.events.duplicates import DuplicateEvent
 from ambermq.engine.events.event_type import FIRST_RELEASE, EventType
 from ambermq.engine.events.lifecycle import LifecycleEvent
 from ambermq.engine.events.links import LinkEvent
@@ -30,17 +29,7 @@ __all__ = [
     "release_order",
 ]
 
-Event = (
-    LifecycleEvent
-    | QueueEvent
-    | MuxerEvent
-    | LinkEvent
-    | MessageEvent
-    | DeliveryEvent
-    | MoveEvent
-    | DelayEvent
-    | DuplicateEvent
-)
+Event = LifecycleEvent | QueueEvent | MuxerEvent | LinkEvent | MessageEvent | DeliveryEvent | MoveEvent | DelayEvent
 """Every event of the log."""
 
 SKIPPABLE: Final = 128
@@ -62,7 +51,6 @@ REGISTRY: Final[tuple[EventType, ...]] = tuple(
             *deliveries.TYPES,
             *moves.TYPES,
             *delays.TYPES,
-            *duplicates.TYPES,
         ),
         key=_rank,
     )

@@ -57,7 +57,6 @@ from ambermq.engine.model.attachment import Attachment
 from ambermq.engine.model.muxer import Muxer
 from ambermq.engine.model.queue import new_queue
 from ambermq.engine.model.state import EMPTY_STATE, Consumer, Links, Producer, State
-from ambermq.engine.settings.queue_settings import Settings
 from ambermq.snapshot.persistent_map import PersistentMap
 
 __all__ = ["APPLY", "acquired", "apply", "fold", "settled"]
@@ -139,7 +138,7 @@ def _started(state: State, event: Started) -> State:
 
 
 def _queue_declared(state: State, event: QueueDeclared) -> State:
-    state = _with_window(state, event.offset, event.settings)
+    state = _with_window(state, event.offset, event.settings.dedup_window_ms)
     return state.with_fields(
         time_us=event.time_us,
         queues=state.queues.set(event.offset, new_queue(event.offset, event.name, event.settings, event.lifetime)),
@@ -151,13 +150,15 @@ def _queue_updated(state: State, event: QueueUpdated | QueueConfigured) -> State
     queue = state.queues.get(event.queue)
     if queue is None:
         return state
-    return _with_window(state, queue.id, event.settings).with_queue(queue.with_settings(event.settings), event.time_us)
+    return _with_window(state, queue.id, event.settings.dedup_window_ms).with_queue(
+        queue.with_settings(event.settings), event.time_us
+    )
 
 
-def _with_window(state: State, queue: int, settings: Settings) -> State:
+def _with_window(state: State, queue: int, window_ms: int) -> State:
     """Return the state with a queue among those with a dedup window if its settings say so."""
     known = state.deduplicating
-    if bool(settings.dedup_window_ms) is (queue in known):
+    if bool(window_ms) is (queue in known):
         return state
     return state.with_fields(deduplicating=known.delete(queue) if queue in known else known.set(queue, None))
 

@@ -68,6 +68,8 @@ _DAMAGED: Final = 5
 _NOT_FOUND: Final = 6
 """The exit code where no message has an id, as that of a lost one."""
 _RUN: Final = Struct("<qqII")
+_IDS: Final = 8
+"""The list of message-ids, whose words are no messages."""
 _WORD: Final = Struct("<Q")
 _STORY: Final = ("message_id", "offset", "bytes", "durable", "horizon", "now")
 _STEP: Final = ("what", "queue", "offset", "time_us", "attempt", "delivery_count", "by", "attached", "way")
@@ -263,8 +265,9 @@ def messages(past: Past, state: State) -> dict[str, list[Any]]:
 
 
 def _live_offsets(state: State) -> Iterator[int]:
-    for words in _words(image_of(state)).values():
-        yield from (word >> 16 for (word,) in _WORD.iter_unpack(words))
+    for (_, _, kind), words in _words(image_of(state)).items():
+        if kind != _IDS:
+            yield from (word >> 16 for (word,) in _WORD.iter_unpack(words))
 
 
 def digest_of(state: State, fields: Iterable[str] | None = None) -> str:
