@@ -4,7 +4,7 @@
     known   digest -> arrived_us << 64 | word of the message
 
 Rule 1. An id is in the window for a time after the arrival of its first message, whatever becomes of that message.
-Rule 2. Time alone makes no event: `find` compares times, and the next `add` forgets what is over.
+Rule 2. Time alone makes no event: `find` compares times, and each `add` forgets some of what is over.
 Rule 3. `known` is derived from `order`. If an id is in `order` twice, the later one holds.
 """
 
@@ -18,12 +18,13 @@ from ambermq.engine.entries.id_digest import DIGEST_BYTES, NO_DIGEST
 from ambermq.snapshot.persistent_map import PersistentMap
 from ambermq.snapshot.persistent_queue import EMPTY_QUEUE, PersistentQueue
 
-__all__ = ["NO_IDS", "WORDS_PER_ID", "IdWindow", "window_of"]
+__all__ = ["FORGOTTEN_MAX", "NO_IDS", "WORDS_PER_ID", "IdWindow", "window_of"]
 
 _ID: Final = Packer("<16sqQ")
 WORDS_PER_ID: Final = _ID.size // WORD_BYTES
-_MANY: Final = 256
-"""The number of ids that are read from the window at once."""
+FORGOTTEN_MAX: Final = 256
+"""With new ids a window forgets as many old ones, twice, and so many beyond: no step takes long. Part of the fold: it
+never changes."""
 
 
 @final
@@ -44,7 +45,7 @@ class IdWindow(Struct, frozen=True):
         return found & 0xFFFF_FFFF_FFFF_FFFF
 
     def add(self, words: bytes, digests: bytes, now_us: int, window_us: int, ids_max: int) -> "IdWindow":
-        """Return the window with the ids of new messages, without those that are over, and beyond `ids_max`."""
+        """Return the window with the ids of new messages, and without old ones: those over, and beyond `ids_max`."""
         pieces: list[bytes] = []
         known = self.known.mutate()
         for index, word in enumerate(unpack_words(words)):
@@ -53,20 +54,16 @@ class IdWindow(Struct, frozen=True):
                 pieces.append(_ID.pack(digest, now_us, word))
                 known[digest] = now_us << 64 | word
         order = self.order.push(b"".join(pieces))
-        while order:
-            excess = order.count // WORDS_PER_ID - ids_max
-            some = order.head(_MANY * WORDS_PER_ID)
-            count = 0
-            for digest, arrived_us, word in _ID.iter_unpack(some):
-                if now_us - arrived_us < window_us and count >= excess:
-                    break
-                count += 1
-                if known.get(digest) == arrived_us << 64 | word:
-                    del known[digest]
-            order = order.pop(count * WORDS_PER_ID)[1] if count else order
-            if count < len(some) // _ID.size:
+        excess = order.count // WORDS_PER_ID - ids_max
+        count = 0
+        some = order.head((2 * len(pieces) + FORGOTTEN_MAX) * WORDS_PER_ID)
+        for digest, arrived_us, word in _ID.iter_unpack(some):
+            if now_us - arrived_us < window_us and count >= excess:
                 break
-        return IdWindow(order, known.finish())
+            count += 1
+            if known.get(digest) == arrived_us << 64 | word:
+                del known[digest]
+        return IdWindow(order.pop(count * WORDS_PER_ID)[1] if count else order, known.finish())
 
 
 NO_IDS: Final = IdWindow(EMPTY_QUEUE, PersistentMap())
@@ -80,7 +77,7 @@ def window_of(order: PersistentQueue) -> IdWindow:
         return NO_IDS
     draft, rest = NO_IDS.known.mutate(), order
     while rest:
-        some, rest = rest.pop(_MANY * WORDS_PER_ID)
+        some, rest = rest.pop(FORGOTTEN_MAX * WORDS_PER_ID)
         for digest, arrived_us, word in _ID.iter_unpack(some):
             draft[digest] = arrived_us << 64 | word
     return IdWindow(order, draft.finish())

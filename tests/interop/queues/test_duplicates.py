@@ -4,7 +4,7 @@ from uuid import UUID
 
 from proton import Delivery, Message, ulong
 
-from tests.interop.conftest import Connect
+from tests.interop.conftest import Connect, StartBroker
 from tests.interop.proton_peer import Manager, ProtonPeer
 
 
@@ -30,3 +30,26 @@ def test_what_is_sent_again_is_stored_once(peer: ProtonPeer, connect: Connect, q
     # What was accepted is remembered.
     again.send(Message("later", id="2", durable=True))
     assert manager.queue(queue)["duplicates"] == 5
+
+
+def test_a_kill_forgets_nothing(start_broker: StartBroker, connect: Connect) -> None:
+    """What was accepted before the kill is known after it, also from a snapshot; what was not accepted comes once."""
+    broker = start_broker()
+    manager = Manager(connect(broker.url))
+    manager.ask("CREATE", "q", {"dedup_window_ms": 600_000})
+    messages = [Message(str(number), id=f"m-{number}", durable=True) for number in range(100)]
+    connect(broker.url).sender("q").send(*messages[:60])
+    manager.ask("CREATE", "before", type="org.ambermq.snapshot")
+    late = connect(broker.url)
+    sender = late.sender("q")
+    sender.send(*messages[60:70])
+    for one in messages[70:80]:
+        sender.put(one)
+    late.drop()
+    broker.kill()
+    broker.start()
+    connect(broker.url).sender("q").send(*messages)
+    found = Manager(connect(broker.url)).queue("q")
+    assert (found["available"], found["duplicates"] >= 70) == (100, True)
+    receiver = connect(broker.url).receiver("q", credit=100)
+    assert sorted(int(one.message.body) for one in receiver.wait(100)) == list(range(100))

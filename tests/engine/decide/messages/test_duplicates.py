@@ -215,6 +215,19 @@ def test_each_queue_of_a_fan_out_decides_by_itself() -> None:
     assert not any(b"only-here" in bytes(rig.storage.content(path)) for path in segments)
 
 
+def test_a_fan_out_in_parts_is_known_again() -> None:
+    """A message for more queues than a tick takes."""
+    rig = new_rig(tick_changes_max=2)
+    names = [f"q{number}" for number in range(7)]
+    producer = _fan_out(rig, **{name: 1000 * (number % 3) for number, name in enumerate(names)})
+    rig.do(run(producer, b"1|a", b"2|a", b"1|b", b"|c"))
+    rig = restarted(rig)
+    rig.do(run(rig.producer("/muxers/all/x"), b"2|d"))
+    for number, name in enumerate(names):
+        every = [b"1|a", b"2|a", b"1|b", b"|c", b"2|d"]
+        assert bodies_of(rig, name) == ([b"1|a", b"2|a", b"|c"] if number % 3 else every), name
+
+
 def test_a_transaction_is_decided_at_its_commit() -> None:
     """In order, by what the queue has got until then; a rollback leaves no id."""
     rig = new_rig()
