@@ -16,4 +16,5 @@ def test_each_type_and_value_has_its_own() -> None:
 
 def test_what_is_no_id_has_none() -> None:
     """Such as a number that is no ulong."""
-    assert {digest_of(one) for one in (None, -1, 1 << 64, 1.5, [])} == {NO_DIGEST}
+    none: list[object] = [None, -1, 1 << 64, 1.5, []]
+    assert {digest_of(one) for one in none} == {NO_DIGEST}

@@ -52,4 +52,4 @@ def test_a_kill_forgets_nothing(start_broker: StartBroker, connect: Connect) -> 
     found = Manager(connect(broker.url)).queue("q")
     assert (found["available"], found["duplicates"] >= 70) == (100, True)
     receiver = connect(broker.url).receiver("q", credit=100)
-    assert sorted(int(one.message.body) for one in receiver.wait(100)) == list(range(100))
+    assert sorted(int(str(one.message.body)) for one in receiver.wait(100)) == list(range(100))

@@ -14,6 +14,7 @@ from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.messages.additions import additions_of, due_us_of
 from ambermq.engine.effects import AT_CLOSE, NOW, PublishDone
 from ambermq.engine.entries.entry_word import WORD_BYTES, make_run
+from ambermq.engine.entries.id_digest import DIGEST_BYTES
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.engine.events import Chunked, Event, Published
@@ -45,6 +46,11 @@ def stored(command: Publish, queues: tuple[int, ...], context: DecisionContext, 
     offset = context.next_offset
     if due_us_of(command, context.now_us, context.now_us):
         messages_max = min(messages_max, _SCHEDULED_MAX)
+    if command.identities is not None:
+        # The event of the ids has its queues, and a word and a digest for each message.
+        head = head_bytes(queues)
+        left = context.batch_bytes_max // 2 - BATCH_OVERHEAD_BYTES - head
+        messages_max = min(messages_max, max(1, left // (head + WORD_BYTES + DIGEST_BYTES)))
     for start in range(0, count, messages_max):
         part = command if messages_max >= count else command.part(start, start + messages_max)
         place, bodies = (offset, context.now_us), part.bodies

@@ -29,7 +29,7 @@ from ambermq.engine.settings.queue_settings import DEAD_LETTER, DROP_HEAD
 from ambermq.log.buffer import Buffer
 from tests.engine.decide.messages.test_dead_letters import bodies_of, declare
 from tests.engine.decide.messages.test_expiry import wait
-from tests.engine.rig import Rig
+from tests.engine.rig import COLD, Rig
 from tests.log.lives import DIRECTORY
 from tests.log.simulated import SimulatedStorage
 
@@ -213,6 +213,17 @@ def test_each_queue_of_a_fan_out_decides_by_itself() -> None:
     rig.kill()
     segments = [f"{DIRECTORY}/segments/{name}" for name in rig.storage.listdir(f"{DIRECTORY}/segments")]
     assert not any(b"only-here" in bytes(rig.storage.content(path)) for path in segments)
+
+
+def test_a_run_with_its_ids_fits_into_batches() -> None:
+    """However small they are."""
+    rig = new_rig(chunk_bytes=COLD.batch_bytes_max // 2)
+    declare(rig, "q", dedup_window_ms=60_000)
+    for size in (0, 20, 60):
+        bodies = [b"%d.%d|" % (size, number) + bytes(size) for number in range(100)]
+        rig.do(run(rig.producer(), *bodies, *bodies))
+    assert (rig.queue().depth, rig.queue().counters.duplicates) == (300, 300)
+    assert restarted(rig).queue().depth == 300
 
 
 def test_a_fan_out_in_parts_is_known_again() -> None:
