@@ -56,7 +56,7 @@ def stored(command: Publish, queues: tuple[int, ...], context: DecisionContext, 
         place, bodies = (offset, context.now_us), part.bodies
         event = published(part, queues, place, list(map(len, bodies)), bodies, part.id_hashes)
         offset += len(part.bodies)
-        additions = additions_of(command, event, context.now_us, offset)
+        additions = additions_of(part, event, context.now_us, offset)
         events += [event, *additions]
         offset += len(additions)
     return events, [done]
