@@ -23,6 +23,7 @@ _POSITIVE: Final = (
     "dead_letter_queues_max",
     "dead_letter_retry_ms",
     "transaction_ms_max",
+    "dedup_ids_max",
 )
 """These are at least 1: a tick with a limit of 0 makes no progress, and a timer of 0 ms never rests."""
 
@@ -66,6 +67,9 @@ class EngineConfig:
     """The maximum of queues that a dead letter reaches through a muxer; one for more is set aside."""
     dead_letter_retry_ms: int = 1000
     """The time after which messages that are set aside are tried again."""
+    dedup_ids_max: int = 100_000
+    """The maximum of message-ids that a queue with `dedup_window_ms` remembers, at about 250 bytes each. The oldest are
+    forgotten first."""
     transaction_messages_max: int = 10_000
     """The maximum of messages of one transaction, once for each queue, and of deliveries that it settles."""
     transaction_bytes_max: int = 64 << 20

@@ -35,6 +35,7 @@ __all__ = [
     "ProducerReady",
     "ProducersEnded",
     "PublishDone",
+    "QueueBlocked",
     "RefusedCommand",
     "Unfinished",
 ]
@@ -114,6 +115,8 @@ class ProducerReady(Struct):
     """The queue that was created at its address, empty if it existed."""
     message_bytes_max: int = 0
     """The largest message that the queue at its address takes; 0: no limit of its own."""
+    queue: str = ""
+    """The queue that its address names; empty if it sends to a muxer or topic, or to no address."""
 
 
 @final
@@ -194,6 +197,16 @@ class ActiveChanged(Struct):
 
 
 @final
+class QueueBlocked(Struct):
+    """A queue with the policy `block` is full, or has room again."""
+
+    queue: str
+    """Its name."""
+    is_blocked: bool
+    after: int = NOW
+
+
+@final
 class Drained(Struct):
     """No message is available for a draining consumer."""
 
@@ -224,5 +237,6 @@ Effect = (
     | Drained
     | Posted
     | ActiveChanged
+    | QueueBlocked
     | Unfinished
 )

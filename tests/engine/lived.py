@@ -32,7 +32,7 @@ from ambermq.engine.loop.recovery import fold_log
 from ambermq.engine.model.state import EMPTY_STATE, State, totals_of
 from ambermq.engine.records.event_fields import next_after
 from ambermq.engine.records.reader import events_of
-from ambermq.engine.selectors.fields import ABSENT
+from ambermq.engine.selectors.fields import ABSENT, Added
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.log.buffer import Buffer
 from ambermq.log.config import LogConfig
@@ -44,19 +44,21 @@ from tests.log.lives import CONFIG
 __all__ = ["LIVED", "Lived", "singles", "states_of"]
 
 LIVED = replace(CONFIG, hot_bytes_max=1 << 16, hot_large_bytes_max=1 << 16)
-_ENGINE = EngineConfig(chunk_bytes=1500, dispatch_messages_max=7)
+_ENGINE = EngineConfig(chunk_bytes=1500, dispatch_messages_max=7, dedup_ids_max=20)
 _NAMES = ("one", "two", "three")
 
 
-class _Turn:
-    """The field `turn` of a message: one of three, or none."""
+class _Fields:
+    """The fields of a message: `turn`, one of three or none, and an id, which the next one of some messages has too."""
 
-    def __init__(self, body: Buffer, _added: object = (), /) -> None:
+    def __init__(self, body: Buffer, _added: Added = (), /) -> None:
         self._body = bytes(body[:8])
 
     def get(self, name: str) -> object:
-        number = int(self._body) % 4
-        return number if name == "turn" and number else ABSENT
+        number = int(self._body)
+        if name == "properties.message-id":
+            return number // 3 * 2
+        return number % 4 if name == "turn" and number % 4 else ABSENT
 
 
 class Lived:
@@ -76,7 +78,7 @@ class Lived:
         recovery = Recovery.open(DiskStorage(), self.directory, self._config, self.now_us)
         state = fold_log(recovery)
         self.workers = InlineWorkers()
-        self.loop = DurableLoop(recovery.log(self.workers), state, _ENGINE, _Turn)
+        self.loop = DurableLoop(recovery.log(self.workers), state, _ENGINE, _Fields)
         self.loop.start(self.now_us)
 
     def live(self, steps: int) -> None:
@@ -198,7 +200,9 @@ class Lived:
                 self.loop.submit(UpdateQueue("key", name, totals_of, values))
             case 8:
                 overflow = self.rng.choice(("reject", "drop-head", "dead-letter"))
-                self.loop.submit(UpdateQueue("key", name, totals_of, {"overflow": overflow}))
+                window_ms = self.rng.choice((0, 0, 2000, 60_000))
+                values = {"overflow": overflow, "dedup_window_ms": window_ms}
+                self.loop.submit(UpdateQueue("key", name, totals_of, values))
             case 9:
                 self.move(name)
 

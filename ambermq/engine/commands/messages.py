@@ -6,11 +6,27 @@ from typing import Any, final
 from msgspec import Struct
 
 from ambermq.engine.entries.discard_reason import DiscardReason, MoveReason
+from ambermq.engine.entries.id_digest import DIGEST_BYTES
 from ambermq.engine.entries.outcome import Outcome
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.log.buffer import Buffer
 
-__all__ = ["GiveUp", "MakeDue", "Publish", "ReportDamage", "Settle"]
+__all__ = ["GiveUp", "Identities", "MakeDue", "Publish", "ReportDamage", "Settle"]
+
+
+@final
+class Identities(Struct):
+    """The message-ids of a run, for the queues that remember them; a decision adds it to what it stores."""
+
+    queues: tuple[int, ...]
+    digests: bytes
+    """The digest of each id (engine/entries/id_digest.py)."""
+    ids_max: int
+    """The most ids that a queue remembers."""
+
+    def part(self, start: int, end: int) -> "Identities":
+        """Return those of the messages from index `start` up to `end`."""
+        return Identities(self.queues, self.digests[start * DIGEST_BYTES : end * DIGEST_BYTES], self.ids_max)
 
 
 @final
@@ -42,6 +58,8 @@ class Publish(Struct):
     """The Transaction that they belong to; None for none."""
     priority: int = PRIORITY_DEFAULT
     """The priority of each message, 0 to 9."""
+    identities: Identities | None = None
+    """The ids that queues remember; None if none does."""
 
     def join(self, other: "Publish", *, bytes_max: int) -> bool:
         """Append the next run if it is alike and both fit into `bytes_max`; return whether it did."""
@@ -86,6 +104,7 @@ class Publish(Struct):
             self.delay_ms,
             self.transaction,
             self.priority,
+            None if self.identities is None else self.identities.part(start, end),
         )
 
 

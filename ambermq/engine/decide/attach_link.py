@@ -77,6 +77,7 @@ def _attach_producer(state: State, command: AttachProducer, context: DecisionCon
     ready = ProducerReady(command.key, offset, address=target.address, created=created)
     if target.muxer == state.muxer_names.get(QUEUE_MUXER) and target.destination:
         queue = state.queue_named(target.destination)
+        ready.queue = target.destination
         ready.message_bytes_max = 0 if queue is None else queue.settings.message_bytes_max
     return [*target.events, attached], [ready]
 

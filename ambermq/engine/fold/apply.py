@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ambermq.engine.entries.discard_reason import DiscardReason
 from ambermq.engine.entries.entry import Entry
+from ambermq.engine.entries.entry_word import WORD_BYTES
 from ambermq.engine.entries.marks import SetAsideFor
 from ambermq.engine.entries.outcome import MODIFIED_FAILED
 from ambermq.engine.events import (
@@ -26,7 +27,9 @@ from ambermq.engine.events import (
     Discarded,
     Drawn,
     Due,
+    Duplicated,
     Event,
+    Identified,
     Keyed,
     Lost,
     Moved,
@@ -138,6 +141,7 @@ def _started(state: State, event: Started) -> State:
 
 
 def _queue_declared(state: State, event: QueueDeclared) -> State:
+    state = _with_window(state, event.offset, event.settings.dedup_window_ms)
     return state.with_fields(
         time_us=event.time_us,
         queues=state.queues.set(event.offset, new_queue(event.offset, event.name, event.settings, event.lifetime)),
@@ -147,7 +151,19 @@ def _queue_declared(state: State, event: QueueDeclared) -> State:
 
 def _queue_updated(state: State, event: QueueUpdated | QueueConfigured) -> State:
     queue = state.queues.get(event.queue)
-    return state if queue is None else state.with_queue(queue.with_settings(event.settings), event.time_us)
+    if queue is None:
+        return state
+    return _with_window(state, queue.id, event.settings.dedup_window_ms).with_queue(
+        queue.with_settings(event.settings), event.time_us
+    )
+
+
+def _with_window(state: State, queue: int, window_ms: int) -> State:
+    """Return the state with a queue among those with a dedup window if its settings say so."""
+    known = state.deduplicating
+    if bool(window_ms) is (queue in known):
+        return state
+    return state.with_fields(deduplicating=known.delete(queue) if queue in known else known.set(queue, None))
 
 
 def _queue_deleted(state: State, event: QueueDeleted) -> State:
@@ -163,6 +179,7 @@ def _queue_deleted(state: State, event: QueueDeleted) -> State:
     return _without_producers(state, event.queue).with_fields(
         time_us=event.time_us,
         queues=state.queues.delete(event.queue),
+        deduplicating=_without(state.deduplicating, [event.queue]),
         queue_names=_without_name(state.queue_names, queue.name, event.queue),
     )
 
@@ -386,6 +403,24 @@ def _keyed(state: State, event: Keyed) -> State:
     return state.with_fields(time_us=event.time_us, queues=queues.finish())
 
 
+def _identified(state: State, event: Identified) -> State:
+    now_us, queues = state.elapsed_us(event.time_us), state.queues.mutate()
+    for queue_id in event.queues:
+        queue = queues.get(queue_id)
+        if queue is not None:
+            queues[queue_id] = queue.identify(event.words, event.digests, now_us, event.ids_max)
+    return state.with_fields(time_us=event.time_us, queues=queues.finish())
+
+
+def _duplicated(state: State, event: Duplicated) -> State:
+    queues, count = state.queues.mutate(), len(event.words) // WORD_BYTES
+    for queue_id in event.queues:
+        queue = queues.get(queue_id)
+        if queue is not None:
+            queues[queue_id] = replace(queue, counters=queue.counters.plus("duplicates", count))
+    return state.with_fields(time_us=event.time_us, queues=queues.finish())
+
+
 def _clock_stepped(state: State, event: ClockStepped) -> State:
     return state.with_fields(time_us=event.time_us, stepped_us=state.stepped_us + event.time_us - event.old_us)
 
@@ -432,6 +467,8 @@ APPLY: Final[Mapping[type, Callable[[State, Any], State]]] = {
     Scheduled: _scheduled,
     Prioritized: _prioritized,
     Keyed: _keyed,
+    Identified: _identified,
+    Duplicated: _duplicated,
     Acquired: acquired,
     Settled: settled,
     Purged: _purged,

@@ -18,6 +18,7 @@ from ambermq.engine.events import (
     Damaged,
     Discarded,
     Due,
+    Duplicated,
     Event,
     Moved,
     Published,
@@ -62,6 +63,8 @@ class StepKind(StrEnum):
     """It is available later."""
     DUE = "due"
     """The time that it waited for has come."""
+    DUPLICATED = "duplicated"
+    """Another message with its message-id came, and was not stored."""
 
 
 class MessagePlaceState(StrEnum):
@@ -172,6 +175,8 @@ class Track:
                 for place, _ in self._named(event.queue, event.words):
                     if place.state is MessagePlaceState.AVAILABLE:
                         self._step(place, event, StepKind.DUE)
+            case Duplicated():
+                self._duplicated(event)
             case SetAside():
                 self._set_aside(event)
             case Moved():
@@ -215,6 +220,11 @@ class Track:
         for place, _ in self._named(event.queue, event.words):
             if _is_waiting(place):
                 self._end(place, event, StepKind.DISCARDED)
+
+    def _duplicated(self, event: Duplicated) -> None:
+        for queue in event.queues:
+            for place, _ in self._named(queue, event.words):
+                self._step(place, event, StepKind.DUPLICATED, event.producer)
 
     def _set_aside(self, event: SetAside) -> None:
         for place, _ in self._named(event.queue, event.words):

@@ -217,12 +217,17 @@ class DurableLoop(DecidedState):
                     offset = WRITE[type(event)](log.draft, event)
                     log.draft.end_command()
                     assert offset == event.offset, (offset, event)
+                if self._blocks.watched:
+                    for event in dispatched.events:
+                        self._blocks.note(event)
                 self.state = dispatched.state
                 if self.demand.starved:
                     self._watch_rates()
                 effects += dispatched.effects
                 if dispatched.expired:
                     effects += self._give_up_found(dispatched.expired, event_us)
+            if self._blocks.due:
+                effects = [*self._blocks.changes(self.state, self.config), *effects]
             snapshots = self.snapshots
             may_snapshot = now_us >= snapshots.next_us or log.written_bytes >= snapshots.next_bytes
             may_snapshot |= log.log_end >= snapshots.next_end

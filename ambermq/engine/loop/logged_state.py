@@ -11,6 +11,7 @@ from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.messages.last_values import replaced_words
 from ambermq.engine.decide.release_parts import CHANGES_PER_RETURN
 from ambermq.engine.dispatch.demand import RETURN_OUTCOMES, Demand
+from ambermq.engine.dispatch.queue_blocks import QueueBlocks
 from ambermq.engine.entries.discard_reason import DiscardReason, MoveReason
 from ambermq.engine.entries.entry import PLAIN
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, unpack_words
@@ -21,6 +22,7 @@ from ambermq.engine.events import (
     Discarded,
     Due,
     Event,
+    Identified,
     Keyed,
     Moved,
     Prioritized,
@@ -72,6 +74,7 @@ class LoggedState:
         self._unused = UnusedQueues()
         self._rates = RateTimers()
         self._due_timers = DueTimers()
+        self._blocks = QueueBlocks()
         self._has_ttl = False
         """Whether a queue has a time to live, or has had one."""
         self._has_timers = False
@@ -119,6 +122,7 @@ class LoggedState:
         self._has_timers |= bool(event.settings.expires_ms)
         queue = self.state.queues.get(event.queue)
         if queue is not None:
+            self._blocks.configure(queue, event.settings)
             self._unused.configure(queue, self.state.elapsed_us(event.time_us))
 
     def _note_producer(self, before: State, event: ProducerAttached | ProducerDetached) -> None:
@@ -177,6 +181,7 @@ class LoggedState:
 
     def _start_timers(self) -> None:
         """Set the timers of a state that was recovered; the messages that wait have passed some time without them."""
+        self._blocks.start(self.state)
         for queue in self.state.queues.values():
             self._has_ttl |= bool(queue.runs or queue.settings.message_ttl_ms)
             if queue.aside:
@@ -252,6 +257,8 @@ class LoggedState:
                 self.demand.note_returns(event, self.state)
             before = self.state
             self.state = APPLY[type(event)](self.state, event) if after is None else after
+            if self._blocks.watched:
+                self._blocks.note(event)
             if type(event) is Published:
                 if not event.durable:
                     self._pending.volatile.add(offset, len(event.bodies))
@@ -334,9 +341,12 @@ class LoggedState:
         return changes, None
 
 
+_ABOUT_MESSAGES: Final = (Timed, Scheduled, Prioritized, Keyed, Identified)
+
+
 def _is_about_messages(event: Event) -> bool:
-    """Return whether an event gives messages times, priority or keys, and is too small to matter for a batch."""
-    return isinstance(event, (Timed, Scheduled, Prioritized, Keyed)) and len(event.queues) <= _FEW_QUEUES
+    """Return whether an event gives messages times, priority, keys or ids, and is too small to matter for a batch."""
+    return isinstance(event, _ABOUT_MESSAGES) and len(event.queues) <= _FEW_QUEUES
 
 
 def _timed_ranges(queue: Queue) -> Iterator[tuple[int, int, int]]:

@@ -25,6 +25,7 @@ from ambermq.engine.entries.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.engine.entries.redelivery_order import merge_returned
 from ambermq.engine.model.counters import Counters
+from ambermq.engine.model.id_window import NO_IDS, IdWindow
 from ambermq.engine.model.last_values import NO_KEY, LastValues, only_words, with_keys, without_keys
 from ambermq.engine.model.levels import (
     NO_LEVELS,
@@ -99,6 +100,8 @@ class Queue(Struct, frozen=True):
     """The available entries of other priorities than the default one. Each has columns, which say which."""
     keyed: LastValues | None = None
     """The keys of its messages, if it keeps the last value of each key."""
+    ids: IdWindow = NO_IDS
+    """The message-ids of its dedup window."""
 
     @property
     def available(self) -> int:
@@ -249,11 +252,19 @@ class Queue(Struct, frozen=True):
     def with_settings(self, settings: Settings) -> "Queue":
         """Return the queue with other settings; its messages stay, in one order if it has no priorities any more."""
         ready, returned = self.ready, self.returned
+        ids = self.ids if settings.dedup_window_ms else NO_IDS
         if settings.priorities or not self.levels:
-            return replace(self, settings=settings)
+            return replace(self, settings=settings, ids=ids)
         for level in self.levels:
             ready, returned = _merged(ready, level.ready), _merged(returned, level.returned)
-        return replace(self, settings=settings, ready=ready, returned=returned, levels=NO_LEVELS)
+        return replace(self, settings=settings, ready=ready, returned=returned, levels=NO_LEVELS, ids=ids)
+
+    def identify(self, words: bytes, digests: bytes, now_us: int, ids_max: int) -> "Queue":
+        """Return the queue with the ids of messages, unless it has no dedup window; `now_us` is the elapsed time."""
+        if not self.settings.dedup_window_ms:
+            return self
+        ids = self.ids.add(words, digests, now_us, 1000 * self.settings.dedup_window_ms, ids_max)
+        return replace(self, ids=ids)
 
     @property
     def is_timed(self) -> bool:

@@ -15,6 +15,7 @@ from ambermq.snapshot.persistent_map import PersistentMap
 
 __all__ = ["EMPTY_STATE", "Consumer", "Links", "Producer", "State", "totals_of"]
 
+_NO_QUEUES: "PersistentMap[int, None]" = PersistentMap()
 Links = PersistentMap[int, None]
 """The ids of the producers or consumers of one node. So the links of a node are found without a scan of all links."""
 
@@ -90,6 +91,8 @@ class State(Struct, frozen=True):
     mode: VhostMode = VhostMode.AUTOMATIC
     stepped_us: int = 0
     """The sum of all steps of the clock."""
+    deduplicating: "PersistentMap[int, None]" = _NO_QUEUES
+    """The queues with a dedup window: derived from their settings, so that a route without one costs one look."""
 
     def elapsed_us(self, time_us: int) -> int:
         """Return the elapsed time at the time of an event: timers go by it, since no step of the clock changes it."""

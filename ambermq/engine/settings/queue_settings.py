@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 __all__ = [
+    "BLOCK",
     "COUNT_MAX",
     "DEAD_LETTER",
     "DROP_HEAD",
@@ -35,6 +36,8 @@ DEAD_LETTER: Final = "dead-letter"
 """The overflow policy that moves the oldest messages to the dead-letter target."""
 NEW_QUEUES: Final = MappingProxyType({"priorities": True})
 """The settings that new queues have, and that queues of older logs have not."""
+BLOCK: Final = "block"
+"""The overflow policy that gives producers of the queue no credit."""
 
 
 @final
@@ -77,6 +80,8 @@ class Settings(Struct, frozen=True, omit_defaults=True):
     """The field whose value is the key of a message: of each key only the newest message waits; empty: all wait."""
     non_destructive: bool = False
     """Whether each link gets all messages, and takes none."""
+    dedup_window_ms: int = 0
+    """The time after a message in which another one with its message-id is not stored; 0: none."""
 
     @property
     def is_first_release(self) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from ambermq.engine.errors import EngineError
 from ambermq.engine.selectors.fields import fault_of
 from ambermq.engine.settings.queue_settings import (
+    BLOCK,
     COUNT_MAX,
     DEAD_LETTER,
     DROP_HEAD,
@@ -145,7 +146,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             kind=SettingKind.CHOICE,
             text="what happens to a message that would pass a maximum",
             off="it is refused",
-            choices=(REJECT, DROP_HEAD, DEAD_LETTER),
+            choices=(REJECT, DROP_HEAD, DEAD_LETTER, BLOCK),
         ),
         Setting(
             name="delivery_count_max",
@@ -226,6 +227,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             text="whether each consumer gets all messages, and takes none",
             off="each message goes to one consumer",
             is_changeable=False,
+        ),
+        Setting(
+            name="dedup_window_ms",
+            kind=SettingKind.DURATION,
+            text="the time after a message in which another one with its message-id is not stored",
+            off="every message is stored",
         ),
     )
 }

@@ -39,6 +39,7 @@ from ambermq.engine.entries.priority import PRIORITY_MAX
 from ambermq.engine.errors import EngineError
 from ambermq.engine.model.attachment import Attachment, Condition
 from ambermq.engine.model.counters import Counters
+from ambermq.engine.model.id_window import IdWindow, window_of
 from ambermq.engine.model.last_values import LastValues, restored
 from ambermq.engine.model.levels import NO_LEVELS, Levels, count_of, with_words
 from ambermq.engine.model.lifetime import Lifetime
@@ -67,11 +68,13 @@ _REPLACED, _KEYED = 12, 13
 _KEY_ROW: Final = Struct("<Q16s")
 """A word and its key, in a run of the list _KEYED."""
 _KEY_WORDS: Final = _KEY_ROW.size // WORD_BYTES
+_IDS: Final = 8
+"""The list of message-ids, whose words are no messages."""
 _LEVEL_READY, _LEVEL_RETURNED = 16, 32
 """The list of priority 0; the others follow."""
 _PRIORITIES: Final = range(PRIORITY_MAX + 1)
 _LISTS: Final = frozenset(
-    {_READY, _RETURNED, _ACQUIRED, _ASIDE, _DELAYED, _SCHEDULED, _REPLACED, _KEYED}
+    {_READY, _RETURNED, _ACQUIRED, _ASIDE, _DELAYED, _SCHEDULED, _IDS, _REPLACED, _KEYED}
     | {kind + priority for kind in (_LEVEL_READY, _LEVEL_RETURNED) for priority in _PRIORITIES}
 )
 
@@ -141,6 +144,8 @@ class _QueueRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The messages of other priorities than the default one. Not written for a queue without them."""
     keyed: tuple[int, int] | msgspec.UnsetType = msgspec.UNSET
     """The messages with keys, and those that newer ones have replaced. Not written for a queue without them."""
+    ids: int | msgspec.UnsetType = msgspec.UNSET
+    """The message-ids that it remembers. Not written for a queue without them."""
 
 
 class _EntriesRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -228,6 +233,7 @@ def _queue_rows(state: State) -> Iterator[_QueueRow]:
             len(queue.scheduled) or msgspec.UNSET,
             count_of(queue.levels) or msgspec.UNSET,
             msgspec.UNSET if queue.keyed is None else (queue.keyed.keys.count, queue.keyed.replaced.count),
+            len(queue.ids) or msgspec.UNSET,
         )
 
 
@@ -276,6 +282,7 @@ def _word_lists(state: State) -> Iterator[tuple[int, int, int, PersistentQueue]]
         for level in queue.levels:
             yield queue.id, 0, _LEVEL_READY + level.priority, level.ready
             yield queue.id, 0, _LEVEL_RETURNED + level.priority, level.returned
+        yield queue.id, 0, _IDS, queue.ids.order
         for consumer, words in _sorted_items(queue.acquired):
             yield queue.id, consumer, _ACQUIRED, words
 
@@ -404,7 +411,8 @@ class _Parts:
             held = self.acquired.setdefault(queue, {}) if kind == _ACQUIRED else self.lists
             key: Any = consumer if kind == _ACQUIRED else (queue, kind)
             held[key] = held.get(key, EMPTY_QUEUE).push(payload[position:end])
-            self.words[queue] += count
+            # The words of ids are not those of messages, which may have entries.
+            self.words[queue] += count if kind != _IDS else 0
             position = end
 
     def take_entries(self, payload: bytes) -> None:
@@ -440,6 +448,7 @@ class _Parts:
             time_us=head.time_us,
             mode=VhostMode.AUTOMATIC if head.mode is msgspec.UNSET else head.mode,
             stepped_us=head.stepped_us or 0,
+            deduplicating=PersistentMap({row.id: None for row in self.queues if row.settings.dedup_window_ms}),
             queues=PersistentMap({row.id: self._queue(row, consumers[row.id]) for row in self.queues}),
             queue_names=PersistentMap({row.name: row.id for row in self.queues if row.named}),
             muxers=PersistentMap({muxer.id: muxer for muxer in muxers}),
@@ -461,6 +470,7 @@ class _Parts:
         acquired, entries = self.acquired.get(row.id, {}), self.entries.get(row.id, {})
         held = sum(map(len, acquired.values()))
         levels = self._levels(row.id)
+        ids = self._ids(row)
         waits = (len(ready), len(returned), len(aside), len(delayed), len(scheduled), count_of(levels))
         counts = (*waits, held, len(entries))
         waiting = (row.ready, row.returned, row.aside or 0, row.delayed or 0, row.scheduled or 0, row.leveled or 0)
@@ -497,7 +507,17 @@ class _Parts:
             scheduled,
             levels,
             restored(keys, set(scheduled), replaced) if keys or replaced else None,
+            ids,
         )
+
+    def _ids(self, row: _QueueRow) -> IdWindow:
+        try:
+            ids = window_of(self.lists.get((row.id, _IDS), EMPTY_QUEUE))
+        except ValueError as error:
+            raise ImageFault(f"queue {row.name!r}: {error}") from error
+        if len(ids) != (row.ids or 0):
+            raise ImageFault(f"queue {row.name!r}: expected {row.ids or 0} message-ids, found {len(ids)}")
+        return ids
 
     def _levels(self, queue: int) -> Levels:
         levels = NO_LEVELS

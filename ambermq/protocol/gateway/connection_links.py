@@ -82,6 +82,8 @@ class ConnectionLinks:
         ended = self.producers.pop(link, None) or self.consumers.pop(link, None)
         if ended is not None:
             ended.is_open = False
+            if isinstance(ended, ProducerLink):
+                ended.forget()
             self._count(ended)
             if isinstance(ended, ConsumerLink):
                 ended.end_follower()
@@ -184,6 +186,7 @@ class ConnectionLinks:
 
     def _end_producer(self, producer_link: ProducerLink, *, keeps_node: bool) -> None:
         producer_link.is_open = False
+        producer_link.forget()
         if producer_link.producer:
             self.gateway.producers.pop(producer_link.producer, None)
             by = producer_link.peer.closed_by

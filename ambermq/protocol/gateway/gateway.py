@@ -24,6 +24,7 @@ from ambermq.engine.effects import (
     ProducerReady,
     ProducersEnded,
     PublishDone,
+    QueueBlocked,
     RefusedCommand,
 )
 from ambermq.engine.history.background_queries import BackgroundQueries
@@ -130,6 +131,8 @@ class Gateway:
         """Why producers are held back: disk, memory, descriptors or unsynced; empty while they are not."""
         self.queue_full_blocks = self.queue_full_ends = 0
         """The producers that were told of a full queue, or of its end, since the server read the numbers last."""
+        self.full_queues: dict[str, dict[ProducerLink, None]] = {}
+        """The full queues with the policy `block`, by name, each with the links that wait for credit."""
         self.age_us: Callable[[Queue], int | None] = lambda _queue: None
         """The age of the oldest message that waits on a queue; the server sets it. None: not known."""
         self.now_s: Callable[[], int] = _no_clock
@@ -219,6 +222,8 @@ class Gateway:
                 if told.is_open:
                     told.link.tell_active(is_active=effect.is_active)
                     self.touched[told.peer] = None
+            case QueueBlocked():
+                self._queue_blocked(effect)
             case ConsumerReady():
                 self._consumer_ready(effect)
             case ProducerReady():
@@ -266,6 +271,15 @@ class Gateway:
         for peer in self.peers:
             peer.tell_blocked(reason)
             self.touched[peer] = None
+
+    def _queue_blocked(self, effect: QueueBlocked) -> None:
+        """Hold the producers of a queue back from now on, or grant their credit again."""
+        if effect.is_blocked:
+            self.full_queues.setdefault(effect.queue, {})
+            return
+        for producer_link in self.full_queues.pop(effect.queue, {}):
+            producer_link.resume()
+            self.touched[producer_link.peer] = None
 
     def _drained(self, effect: Drained) -> None:
         consumer_link: ConsumerLink = effect.link

@@ -53,6 +53,7 @@ class LostLinks:
         is_first = not self.links
         for producer_link in producer_links:
             producer_link.is_open = False
+            producer_link.forget()
             self.links.append(producer_link)
         for consumer_link in consumer_links:
             consumer_link.lose()

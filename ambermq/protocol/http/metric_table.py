@@ -144,6 +144,7 @@ QUEUE_METRICS: Final = (
     _counter("queue_damaged_messages", "Messages lost by damage of the log."),
     _counter("queue_dead_lettered_messages", "Messages that the broker moved to the dead-letter target."),
     _counter("queue_moved_messages", "Messages that a person moved to another queue."),
+    _counter("queue_duplicate_messages", "Messages that were accepted and not stored, because their ids came before."),
     _gauge(
         "queue_undeliverable_messages",
         "Messages that are set aside for a dead-letter target that takes none now.",

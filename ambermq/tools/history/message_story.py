@@ -217,6 +217,7 @@ _WORDS: Final[dict[StepKind, Callable[[MessageStory, Step], str]]] = {
     StepKind.ARRIVED: _arrived,
     StepKind.SCHEDULED: _scheduled,
     StepKind.DUE: lambda _story, step: _DUE if isinstance(step.event, Due) else "at the tail of the queue",
+    StepKind.DUPLICATED: lambda story, step: f"by {_link_text(story, step.link)}: its message-id again, not stored",
     StepKind.DAMAGED: lambda _story, _step: "its bytes are damaged: set aside",
 }
 

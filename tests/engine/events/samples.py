@@ -25,7 +25,9 @@ from ambermq.engine.events import (
     Discarded,
     Drawn,
     Due,
+    Duplicated,
     Event,
+    Identified,
     Keyed,
     Lost,
     Moved,
@@ -233,6 +235,31 @@ _PLAIN: Final = (
         "1 message of 'orders', 'queue 3' with a time to live of 1 ms: 11",
         golden="0000000000000000180000000000000000000000000000000b0000000000000000000000000000000100000000001e04"
         "010000000000000002000000000000000300000000000000",
+    ),
+    Sample(
+        Identified(16, TIME_US, (2,), 100_000, WORDS, bytes(range(48))),
+        "the ids of 3 messages remembered on 'orders': 10 to 12",
+        golden="000000000000000048000000000000000200000000000000a08601000000000000000000000000000300000000002700"
+        "64000a000000000064000b000000000064000c0000000000000102030405060708090a0b0c0d0e0f1011121314151617"
+        "18191a1b1c1d1e1f202122232425262728292a2b2c2d2e2f",
+    ),
+    Sample(
+        Identified(16, TIME_US, (2, 3), 1, WORDS[:8], bytes(16)),
+        "the ids of 1 message remembered on 'orders', 'queue 3': 10",
+        golden="000000000000000028000000000000000000000000000000010000000000000000000000000000000100000000002704"
+        "64000a00000000000000000000000000000000000000000002000000000000000300000000000000",
+    ),
+    Sample(
+        Duplicated(16, TIME_US, (2,), 7, WORDS),
+        "3 messages from link 7 not stored on 'orders', duplicates of 10 to 12",
+        golden="000000000000000018000000000000000200000000000000070000000000000000000000000000000300000000002800"
+        "64000a000000000064000b000000000064000c0000000000",
+    ),
+    Sample(
+        Duplicated(16, TIME_US, (2, 3), 7, WORDS[:8]),
+        "1 message from link 7 not stored on 'orders', 'queue 3', duplicates of 10",
+        golden="000000000000000018000000000000000000000000000000070000000000000000000000000000000100000000002804"
+        "64000a000000000002000000000000000300000000000000",
     ),
     Sample(
         Prioritized(16, TIME_US, (2,), 11, 2, 9),

@@ -69,11 +69,12 @@ def test_every_attribute_is_known_to_the_image() -> None:
     assert [*State.__struct_fields__] == [
         *("epoch", "time_us", "queues", "queue_names", "muxers", "muxer_names", "consumers", "producers"),
         *("draws", "subscriptions", "subscription_queues", "no_locals", "links", "receivers", "mode", "stepped_us"),
+        "deduplicating",
     ]
     assert [*Queue.__struct_fields__] == [
         *("id", "name", "settings", "ready", "returned", "acquired", "entries", "exclusions", "size"),
         *("acquired_count", "acquired_size", "published", "delivered", "accepted", "counters", "lifetime", "consumers"),
-        *("aside", "timed", "runs", "delayed", "scheduled", "levels", "keyed"),
+        *("aside", "timed", "runs", "delayed", "scheduled", "levels", "keyed", "ids"),
     ]
     assert [*Entry.__struct_fields__] == [
         *(

@@ -6,6 +6,7 @@
     maxima       a queue at its maximum that discards its oldest messages
     dead letters messages that are rejected: moved, redriven, copied, and set aside without their target; others expire
     transactions commits and rollbacks
+    duplicates   message-ids that come again, alone, to two queues and in a commit; messages of other priorities
     delays       scheduled messages, and failed deliveries that wait
     last values  messages that newer ones replace, waiting and held, on a queue for all and on one with priorities
     consumers    every outcome, runs dealt to two consumers, selectors
@@ -79,6 +80,8 @@ STORIES: Final = {
             "reminder-2",
             "reminder-3",
             "retried-1",
+            "invoice-1",
+            "invoice-4",
             "stepped-1",
             "stepped-2",
             "load-0",
@@ -124,6 +127,7 @@ class Life:
             self._maxima()
             self._dead_letters()
             self._transactions()
+            self._duplicates()
             self._delays()
             self._last_values()
             self._consumers()
@@ -289,6 +293,19 @@ class Life:
         steps = [posting(*bodies, commits=True), posting("never", commits=False)]
         assert Session(self._broker.url, "ledger", steps).run() == ["committed", "aborted"]
         assert Session(self._broker.url, "ledger", [taking(commits=True)], takes=1).run() == ["committed"]
+
+    def _duplicates(self) -> None:
+        """Send some message-ids again, to queues that remember them, and messages that go before others."""
+        self._ask("muxer", "declare", "billing", "--class", "simple")
+        for queue, window in (("invoices", "1h"), ("copies", "2h"), ("all", "none")):
+            self._ask("queue", "declare", queue, "--dedup-window", window)
+            self._ask("attach", queue, "billing")
+        with self._peer("desk") as peer:
+            self._send(peer, "invoices", _order("invoice-1"), _order("invoice-2"), _order("invoice-1"))
+            self._send(peer, "/muxers/billing", *(_order(f"invoice-{one}") for one in (1, 3, 4, 3)))
+            self._send(peer, "/muxers/billing", Message("first", id="invoice-5", priority=9, durable=True))
+            self._ask("receive", "invoices", "--count", 2)
+            self._send(peer, "invoices", _order("invoice-4"), _order("invoice-6"))
 
     def _delays(self) -> None:
         """Schedule messages and delay redeliveries: some are available at once, the others in fifty years."""

@@ -68,6 +68,8 @@ _DAMAGED: Final = 5
 _NOT_FOUND: Final = 6
 """The exit code where no message has an id, as that of a lost one."""
 _RUN: Final = Struct("<qqII")
+_IDS: Final = 8
+"""The list of message-ids, whose words are no messages."""
 _WORD: Final = Struct("<Q")
 _KEYED: Final = 13
 _STORY: Final = ("message_id", "offset", "bytes", "durable", "horizon", "now")
@@ -265,10 +267,9 @@ def messages(past: Past, state: State) -> dict[str, list[Any]]:
 
 def _live_offsets(state: State) -> Iterator[int]:
     for (_, _, kind), words in _words(image_of(state)).items():
-        if kind == _KEYED:
-            # Words that are in other lists too, each with a key.
-            continue
-        yield from (word >> 16 for (word,) in _WORD.iter_unpack(words))
+        # The words with keys are in other lists too.
+        if kind not in (_KEYED, _IDS):
+            yield from (word >> 16 for (word,) in _WORD.iter_unpack(words))
 
 
 def digest_of(state: State, fields: Iterable[str] | None = None) -> str:

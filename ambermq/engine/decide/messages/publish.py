@@ -22,7 +22,9 @@ from ambermq.engine.address import NodeKind, parse_address
 from ambermq.engine.commands import Publish
 from ambermq.engine.decide.context import Decision, DecisionContext, signed
 from ambermq.engine.decide.end_nodes import context_after
+from ambermq.engine.decide.messages.blocking import holds_back
 from ambermq.engine.decide.messages.dead_letters import fate_of
+from ambermq.engine.decide.messages.duplicates import IdWindows, deduplicated, windowed
 from ambermq.engine.decide.messages.last_values import NO_KEYS, keys_of_run, room_of_replaced
 from ambermq.engine.decide.messages.overflow import (
     NOTHING_ADDED,
@@ -78,6 +80,9 @@ def publish(state: State, command: Publish, context: DecisionContext) -> Decisio
         queues = _eligible_queues(state, producer, queues)
     if not queues:
         return [], [_unroutable(command, producer)]
+    if state.deduplicating and command.transaction is None and windowed(state, queues):
+        windows = IdWindows(state, context.now_us)
+        return deduplicated(state, command, queues, context, NOTHING_ADDED, windows, _to_queues)
     if len(queues) > 1 and len(command.bodies) > (count := _count_max(queues, context)):
         command, rest = command.split(count)
         events, effects = _to_queues(state, command, queues, context)
@@ -122,6 +127,7 @@ class _Each:
         self._events: list[Event] = []
         self._added = Added({}, {})
         self._drawn: dict[int, int] = {}
+        self._windows = IdWindows(state, context.now_us)
 
     def decide(self) -> Decision:
         command, effects = self._command, list[Effect]()
@@ -170,19 +176,15 @@ class _Each:
     def _emit(self, events: list[Event]) -> None:
         """Add events to the decision, and count them for the next messages."""
         self._events += events
-        records = 0
         for event in events:
             if type(event) is Published:
                 count = len(event.words) // WORD_BYTES
-                records += count
                 if len(event.queues) > self._context.config.tick_changes_max:
                     # No message of this decision comes after it.
                     continue
                 for queue in event.queues:
                     self._added.add(queue, count, event.size)
-            else:
-                records += 1
-        self._context = replace(self._context, next_offset=self._context.next_offset + records)
+        self._context = context_after(self._context, events)
 
     def _keep(self, effects: list[Effect]) -> None:
         """Count the messages that a transaction takes for the next ones."""
@@ -196,7 +198,11 @@ class _Each:
         if verdict.condition:
             return [_misaddressed(part, verdict)]
         if verdict.queues:
-            events, effects = _to_queues(self._state, part, verdict.queues, self._context, self._added)
+            args = self._state, part, verdict.queues, self._context, self._added
+            if self._state.deduplicating and part.transaction is None and windowed(self._state, verdict.queues):
+                events, effects = deduplicated(*args, self._windows, _to_queues)
+            else:
+                events, effects = _to_queues(*args)
             self._emit(events)
             self._keep(effects)
             size = part.size + len(part.bodies) * head_bytes(verdict.queues)
@@ -334,8 +340,10 @@ def _to_queues(
             if in_transaction and (fits := _fitting(queue, command)) < room:
                 fullest, room, held = queue, fits, known
             yielding.append(queue)
-        elif left < room:
+        elif left < room and (is_wide or not holds_back(state, command, queue)):
             fullest, room, held = queue, max(0, left), known
+        elif left < count and settings.bytes_max and (large := _fitting(queue, command)) < count:
+            return _without_large(state, command, context, queues, added, queue, large)
     if fullest is not None:
         return _in_part(state, command, context, queues, added, fullest, room, held)
     keys = keys_of_run(state, command, queues, context) if is_keyed else NO_KEYS
@@ -394,8 +402,10 @@ def _without_large(
         left = _take_unfinished(effects)
         return events, [*effects, Unfinished(command.part(large - left, len(command.bodies)) if left else rest)]
     first, rest = command.split(1)
-    limit, found = queue.settings.message_bytes_max, len(first.bodies[0])
-    why = f"queue {queue.name!r} takes messages of at most {limit} bytes (message_bytes_max), this has {found}"
+    limit, found, name = queue.settings.message_bytes_max, len(first.bodies[0]), "message_bytes_max"
+    if not limit or found <= limit:
+        limit, name = queue.settings.bytes_max, "bytes_max"
+    why = f"queue {queue.name!r} takes messages of at most {limit} bytes ({name}), this has {found}"
     done = _rejected(first, "amqp:link:message-size-exceeded", why)
     return [], [done, *([Unfinished(rest)] if rest.bodies else [])]
 

@@ -1,7 +1,7 @@
 """The records of messages that their queues take: in one run, in several, or in pieces if they are large.
 
 Rule 1. A run's messages fit into half of a batch, and all its heads into the other half.
-Rule 2. What says when messages expire or are due, their priority and their keys, is behind them, in the same batch.
+Rule 2. What says when messages expire or are due, their priority, keys and ids, is behind them, in the same batch.
 """
 
 from collections.abc import Sequence
@@ -15,6 +15,7 @@ from ambermq.engine.decide.messages.additions import additions_of, due_us_of
 from ambermq.engine.decide.messages.last_values import KEYED_MAX, NO_KEYS, Keys, part_of
 from ambermq.engine.effects import AT_CLOSE, NOW, PublishDone
 from ambermq.engine.entries.entry_word import WORD_BYTES, make_run
+from ambermq.engine.entries.id_digest import DIGEST_BYTES
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.engine.events import Chunked, Event, Published
@@ -39,7 +40,7 @@ def stored(
     if command.size > config.chunk_bytes:
         return _large_run(command, queues, context, keys), [done]
     messages_max = count if size <= context.batch_bytes_max // 2 else event_messages_max(queues, context)
-    is_plain = command.priority == PRIORITY_DEFAULT and not keys
+    is_plain = command.priority == PRIORITY_DEFAULT and not keys and command.identities is None
     if messages_max == count and is_plain and not (command.ttl_ms or command.time_ms or command.delay_ms):
         # The common case.
         place, bodies = (context.next_offset, context.now_us), command.bodies
@@ -50,12 +51,17 @@ def stored(
         messages_max = min(messages_max, _SCHEDULED_MAX)
     if keys:
         messages_max = min(messages_max, KEYED_MAX)
+    if command.identities is not None:
+        # The event of the ids has its queues, and a word and a digest for each message.
+        head = head_bytes(queues)
+        left = context.batch_bytes_max // 2 - BATCH_OVERHEAD_BYTES - head
+        messages_max = min(messages_max, max(1, left // (head + WORD_BYTES + DIGEST_BYTES)))
     for start in range(0, count, messages_max):
         part = command if messages_max >= count else command.part(start, start + messages_max)
         place, bodies = (offset, context.now_us), part.bodies
         event = published(part, queues, place, list(map(len, bodies)), bodies, part.id_hashes)
         offset += len(part.bodies)
-        additions = additions_of(command, event, context.now_us, offset, part_of(keys, start, start + messages_max))
+        additions = additions_of(part, event, context.now_us, offset, part_of(keys, start, start + messages_max))
         events += [event, *additions]
         offset += len(additions)
     return events, [done]
@@ -104,7 +110,8 @@ def _large_run(command: Publish, queues: tuple[int, ...], context: DecisionConte
         offset = context.next_offset + len(chunks)
         last = pieces[-1:] if chunks else [body]
         event = published(command, queues, (offset, context.now_us), [len(view)], last, [id_hash], chunks)
-        additions = additions_of(command, event, context.now_us, offset + 1, part_of(keys, index, index + 1))
+        one = command if command.identities is None else command.part(index, index + 1)
+        additions = additions_of(one, event, context.now_us, offset + 1, part_of(keys, index, index + 1))
         events += [event, *additions]
         context = replace(context, next_offset=offset + 1 + len(additions))
     return events

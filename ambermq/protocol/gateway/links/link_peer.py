@@ -4,7 +4,7 @@ Rule 1: a link knows no more of its connection than this, so both gateways are i
 Rule 2: the protocols are for the type checker alone: attributes are read as they stand, and no call is added.
 """
 
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ambermq.engine.commands import Transaction
 from ambermq.engine.effects import ConsumerReady
@@ -39,6 +39,8 @@ class LinkGateway(Protocol):
     """The producers that were told of a full queue, since the server read it last."""
     queue_full_ends: int
     """The producers that were told that this is over, since the server read it last."""
+    full_queues: dict[str, dict[Any, None]]
+    """The full queues with the policy `block`, by name, each with the links that wait for credit."""
 
     access: Access
     """The rules of the broker."""

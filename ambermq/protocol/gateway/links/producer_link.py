@@ -6,7 +6,8 @@ Rule 2. The bare message is stored byte for byte. Delivery annotations are for t
 Rule 3. A malformed message is rejected with amqp:decode-error; its run goes on. A settled one has no outcome, so it
         ends the link with that error; those before it are published.
 Rule 4. A run of messages like the last decoded one is published without decoding (message_recogniser.py).
-Rule 5. A refused message is rejected. If the source does not allow that, the link is detached with the error instead,
+Rule 5. A link to a full queue with the policy `block` gets no credit until that has room again.
+Rule 6. A refused message is rejected. If the source does not allow that, the link is detached with the error instead,
         and also for a settled message to an address that does not exist (anonterm, 2.2.2). Other settled messages that
         are refused are dropped.
 """
@@ -49,9 +50,9 @@ class ProducerLink:
     """One producer of the engine, and its link."""
 
     __slots__ = (
-        *("_blocked", "_credit_low", "_credit_max", "_may_reject", "_recogniser", "_tags"),
+        *("_blocked", "_credit_low", "_credit_max", "_is_held", "_may_reject", "_recogniser", "_tags"),
         *("bytes", "guard", "is_open", "limits", "link", "messages", "peer", "producer", "terms", "traffic"),
-        *("unfinished",),
+        *("queue", "unfinished"),
     )
 
     def __init__(
@@ -75,6 +76,10 @@ class ProducerLink:
         """No credit is granted while more than this is left."""
         self._blocked = ""
         """The reason that the peer was told last; empty if it is not held back."""
+        self.queue = ""
+        """The queue that its address names; empty without one."""
+        self._is_held = False
+        """Whether it gets no credit until its queue has room."""
         self.is_open = True
         self.guard: RelayGuard | None = None
         """Checks the addresses of messages; None if the attach has checked everything."""
@@ -93,6 +98,7 @@ class ProducerLink:
         """
         target = self.terms.target_of(ready)
         self._may_reject = self.terms.may_reject
+        self.queue = ready.queue
         self.link.has_tags = not self._may_reject
         self.link.has_settled_tags = self.terms.is_anonymous
         # A queue may take less than a connection, never more.
@@ -268,7 +274,7 @@ class ProducerLink:
             outcome = STATES.get(done.kind) or rejected_state(done)
             state = outcome if done.transaction is None else state_in(done.transaction, outcome)
             self.link.session.settle(done.first_id, done.count, state)
-        if not self.link.credit:
+        if not self.link.credit and not self._is_held:
             self._grow()
         # This is `_count_finished` written out, because it runs once for each run of messages.
         self.unfinished -= done.count
@@ -286,6 +292,7 @@ class ProducerLink:
 
         Before the attach is answered nothing can be told: the answer is followed by the reason of that time.
         """
+        reason = reason or (QUEUE_FULL if self._is_held else "")
         if self.producer and reason != self._blocked:
             self._blocked = reason
             self.link.tell_blocked(reason)
@@ -296,7 +303,7 @@ class ProducerLink:
         if is_full and not self._blocked:
             gateway.queue_full_blocks += 1
             self.tell_blocked(QUEUE_FULL)
-        elif not is_full:
+        elif not is_full and not self._is_held:
             gateway.queue_full_ends += 1
             self.tell_blocked(gateway.blocked)
 
@@ -313,7 +320,33 @@ class ProducerLink:
             self._credit_low = self._credit_max - self._credit_max // 2
         credit = self._credit_max - self.unfinished
         if credit - self.link.credit >= self._credit_max // 2 and not self.peer.gateway.is_credit_stopped:
-            self.link.grant(credit)
+            if self.queue and self.queue in self.peer.gateway.full_queues:
+                self._hold()
+            else:
+                self.link.grant(credit)
+
+    def _hold(self) -> None:
+        """Wait for room in the queue, and report it to the peer."""
+        gateway = self.peer.gateway
+        gateway.full_queues[self.queue][self] = None
+        if not self._is_held:
+            self._is_held = True
+            gateway.queue_full_blocks += 1
+            self.tell_blocked(gateway.blocked)
+
+    def resume(self) -> None:
+        """Grant credit again: the queue has room."""
+        self._is_held = False
+        if self.is_open:
+            gateway = self.peer.gateway
+            gateway.queue_full_ends += 1
+            self.tell_blocked(gateway.blocked)
+            self.top_up()
+
+    def forget(self) -> None:
+        """End the wait for room, because the link has ended."""
+        if self._is_held:
+            self.peer.gateway.full_queues.get(self.queue, {}).pop(self, None)
 
 
 def _part(run: TransferRun, start: int, stop: int) -> TransferRun:
