@@ -5,7 +5,7 @@ Rule 2. What queues give up is decided right after the command that caused it.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from ambermq.engine.address import queue_name
@@ -22,6 +22,7 @@ from ambermq.engine.commands import (
     MakeDue,
     NoteBrowser,
     Publish,
+    RenewLocks,
     Settle,
     Transaction,
 )
@@ -29,23 +30,28 @@ from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.decide import DECIDE, refused
 from ambermq.engine.decide.messages.transactions import rolled_back
+from ambermq.engine.decide.wiring import existing_queue
 from ambermq.engine.dispatch.demand import Want
 from ambermq.engine.dispatch.message_peek import MessagePeek
 from ambermq.engine.dispatch.selector_scan import SelectorScan
 from ambermq.engine.dispatch.token_bucket import TokenBucket
 from ambermq.engine.effects import (
+    Answered,
     CommandFailed,
     ConsumerEnded,
     ConsumerReady,
+    Deliver,
     Effect,
+    LocksExpired,
     Posted,
     ProducersEnded,
     PublishDone,
     Unfinished,
 )
 from ambermq.engine.entries.discard_reason import MoveReason
-from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
-from ambermq.engine.entries.outcome import OutcomeKind
+from ambermq.engine.entries.entry import PLAIN
+from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, unpack_words
+from ambermq.engine.entries.outcome import LOCK_EXPIRED, OutcomeKind
 from ambermq.engine.errors import Refused
 from ambermq.engine.events import Committed
 from ambermq.engine.fold.wide_fanout import WideFanout
@@ -54,6 +60,7 @@ from ambermq.engine.loop.effect_release import EffectRelease
 from ambermq.engine.loop.logged_state import LoggedState
 from ambermq.engine.loop.schedule import Schedule
 from ambermq.engine.loop.tick_work import HIDDEN_WORK, hidden_work
+from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
 from ambermq.engine.routing.router import FieldsOf, Router
 from ambermq.engine.time_budget import MatchUnfinished, TimeBudget
@@ -93,6 +100,8 @@ class DecidedState(LoggedState):
         """When the driver steps the loop."""
         self._command_queue = CommandQueue(config, self.schedule, batch_bytes_max=log.config.batch_bytes_max)
         self._release = EffectRelease(log.bodies, self.demand, self.submit)
+        self._expired_locks: list[Effect] = []
+        """The locks that have expired in this tick."""
         self._peek = MessagePeek(log, fields_of, self.submit).at
 
     def submit(self, command: Command) -> None:
@@ -125,6 +134,10 @@ class DecidedState(LoggedState):
                 command, events, answers = command.command, command.events, command.answers
             elif type(command) is BeginTransaction:
                 self.transactions.begin(command.transaction, now_us - self.state.stepped_us)
+                continue
+            elif type(command) is RenewLocks:
+                effects += self._renew_locks(command, now_us)
+                changes_left -= 1 + len(command.deliveries)
                 continue
             else:
                 if type(command) is DetachConsumer:
@@ -291,6 +304,68 @@ class DecidedState(LoggedState):
             effects += answers
         return effects
 
+    def _start_locks(self, released: Iterable[Effect], event_us: int) -> None:
+        """Begin the locks of deliveries that leave now."""
+        state = self.state
+        for effect in released:
+            if type(effect) is not Deliver or not effect.lock_ms or effect.consumer not in state.consumers:
+                continue
+            queue = state.queues.get(effect.queue)
+            if queue is None:
+                continue
+            attempts = [] if effect.entries is None else [0 if one is None else one.attempt for one in effect.entries]
+            elapsed_us, lock_ms = state.elapsed_us(event_us), effect.lock_ms
+            self._locks.start(queue, effect.consumer, effect.words, attempts, elapsed_us, lock_ms)
+            effect.locked_until_ms = event_us // 1000 + lock_ms
+            self._has_timers = True
+
+    def _expire_locks(self, event_us: int) -> list[Effect]:
+        """Return messages to their queues whose locks have expired, about as many as a tick delivers; return effects.
+
+        Messages with an outcome that is still to be decided, or in an open transaction, keep their locks.
+        """
+        state, now_us = self.state, self.state.elapsed_us(event_us)
+        if self._locks.next_us > now_us:
+            return []
+        open_ones = [one.retirements for one in self.transactions.begun if one.retirements]
+        settling = self._command_queue.settling()
+        count_max = max(1, self.config.dispatch_messages_max // (1 + len(open_ones) // 16))
+
+        def queue_of(consumer: int) -> Queue | None:
+            known = state.consumers.get(consumer)
+            return None if known is None else state.queues.get(known.queue)
+
+        def keeps(consumer: int, word: int) -> bool:
+            key = consumer, word
+            return key in settling or any(key in one for one in open_ones)
+
+        for consumer, words in self._locks.take(now_us, count_max, queue_of, keeps):
+            moment = DecisionContext(event_us, self.log.draft.next_offset, 0, self.config, self.router)
+            events, _ = DECIDE[Settle](self.state, Settle(consumer, words, LOCK_EXPIRED), moment)
+            self._log_and_apply(events)
+            self._expired_locks.append(LocksExpired(consumer, words))
+        return self._give_up_due(event_us)
+
+    def _renew_locks(self, command: RenewLocks, event_us: int) -> list[Effect]:
+        """Renew the locks of deliveries, all or none; return the answer."""
+        state = self.state
+        try:
+            queue = existing_queue(state, command.queue, self.config)
+        except Refused as refusal:
+            return refused(command, refusal)[1]
+        lock_ms, attempts = queue.settings.lock_ms, dict(command.deliveries)
+        wanted, found = pack_words(list(attempts)), list[tuple[int, int]]()
+        for consumer, held in queue.acquired.items():
+            taken = held.remove(wanted)[0] if lock_ms else b""
+            found += [(consumer, word) for word in unpack_words(taken) if _attempt_of(queue, word) == attempts[word]]
+        if len(found) < len(attempts):
+            why = f"{len(attempts) - len(found)} of {len(attempts)} deliveries have no lock any more"
+            return refused(command, Refused("amqp:precondition-failed", why))[1]
+        for consumer, word in found:
+            self._locks.renew(consumer, word, attempts[word], state.elapsed_us(event_us) + 1000 * lock_ms)
+        self._has_timers = True
+        return [Answered(command.key, command.read(event_us // 1000 + lock_ms))]
+
     def _give_up_found(self, expired: dict[int, list[int]], event_us: int) -> list[Effect]:
         """Remove expired messages that a dispatch has found, by queue; return the effects."""
         for queue, words in expired.items():
@@ -392,6 +467,10 @@ class DecidedState(LoggedState):
         if want.queue in self.demand.active:
             self.demand.check_active(want.queue)
         return pack_words(words) if words else b""
+
+
+def _attempt_of(queue: Queue, word: int) -> int:
+    return queue.entries.get(word >> 16, PLAIN).attempt
 
 
 def _failure(command: Command, error: Exception) -> Decision:

@@ -40,6 +40,7 @@ from ambermq.engine.loop.pending_effects import PendingEffects
 from ambermq.engine.loop.tick_work import LEAVES_PER_CHANGE
 from ambermq.engine.loop.timers.due_timers import DueTimers
 from ambermq.engine.loop.timers.expiry_timers import ExpiryTimers
+from ambermq.engine.loop.timers.lock_timers import LockTimers
 from ambermq.engine.loop.timers.rate_timers import RateTimers
 from ambermq.engine.loop.timers.unused_queues import UnusedQueues
 from ambermq.engine.model.queue import Queue
@@ -70,6 +71,7 @@ class LoggedState:
         self._unused = UnusedQueues()
         self._rates = RateTimers()
         self._due_timers = DueTimers()
+        self._locks = LockTimers()
         self._has_ttl = False
         """Whether a queue has a time to live, or has had one."""
         self._has_timers = False
@@ -87,6 +89,7 @@ class LoggedState:
         if queue is None:
             return
         self._unused.note_use(queue, self.state.elapsed_us(time_us))
+        self._locks.forget(consumer)
         settings = queue.settings
         if settings.exclusive:
             # The next one waited for what this one held.
@@ -108,6 +111,8 @@ class LoggedState:
         if not event.settings.priorities:
             # It may have had some: then its messages have other places now.
             self.demand.restart_walks(event.queue)
+        if not event.settings.lock_ms and self.demand.has_locks:
+            self._forget_locks(self.state, event.queue)
         # It may have been paused, or exclusive.
         self.demand.touch(event.queue)
         if event.settings.exclusive or event.queue in self.demand.active:
@@ -117,6 +122,11 @@ class LoggedState:
         queue = self.state.queues.get(event.queue)
         if queue is not None:
             self._unused.configure(queue, self.state.elapsed_us(event.time_us))
+
+    def _forget_locks(self, state: State, queue: int) -> None:
+        """End the locks of a queue that has none any more."""
+        for consumer in state.receivers.get(queue, ()):
+            self._locks.forget(consumer)
 
     def _note_producer(self, before: State, event: ProducerAttached | ProducerDetached) -> None:
         """Note a producer that has come or gone; `before` is the state before that."""
@@ -287,10 +297,12 @@ class LoggedState:
                 self._note_producer(before, event)
             elif type(event) is QueueDeleted:
                 self._unused.forget(event.queue)
+                self._forget_locks(before, event.queue)
             elif isinstance(event, WIRING):
                 if type(event) is Reset:
                     self._discarded.add(before)
                     self._unused.clear()
+                    self._locks.clear()
                     self.is_late |= bool(self._discarded.tables)
                 self.router.apply_event(event, self.state)
             if ends_each and index + 1 < len(events) and _is_about_messages(events[index + 1]):

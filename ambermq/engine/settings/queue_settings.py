@@ -61,6 +61,8 @@ class Settings(Struct, frozen=True, omit_defaults=True):
     """Whether nothing is delivered."""
     priorities: bool = False
     """Whether messages of a higher priority are delivered first."""
+    lock_ms: int = 0
+    """The time after which a delivery that its consumer has not settled returns to the queue; 0: never."""
 
     @property
     def is_first_release(self) -> bool:

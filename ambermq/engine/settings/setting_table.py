@@ -191,6 +191,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             text="whether messages of a higher priority are delivered first",
             off="messages are delivered in the order of their arrival",
         ),
+        Setting(
+            name="lock_ms",
+            kind=SettingKind.DURATION,
+            text="the time after which a message returns whose consumer has not settled it",
+            off="its consumer keeps it",
+        ),
     )
 }
 """Each setting by its name, in the order of listings."""

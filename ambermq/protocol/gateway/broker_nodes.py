@@ -53,6 +53,11 @@ class BrokerNodes:
         self._management.attach_replies(link)
         return True
 
+    @property
+    def has_claims(self) -> bool:
+        """Whether the connection has or had a link to `$cbs`, as clients of Service Bus have."""
+        return claims.ADDRESS in self._nodes
+
     def links(self) -> list[tuple[LinkEndpoint, str]]:
         """Return the links, each with the address of its node."""
         return [(link, address) for address, node in self._nodes.items() for link in node.links.all()]
