@@ -63,6 +63,8 @@ class PublishDone(Struct):
     """The address in `to` does not exist: a link to it would be refused."""
     transaction: Any = None
     """The Transaction that the messages belong to; None for none."""
+    offset: int = 0
+    """The offset of the first message, if they were scheduled, expire or have another priority; else 0."""
 
 
 @final

@@ -1,6 +1,7 @@
 """The closed union of all commands."""
 
 from ambermq.engine.commands.compaction import CompactionCommand, RecordCompaction
+from ambermq.engine.commands.deferred import ScheduleMessages, SettleNamed, TakeDeferred
 from ambermq.engine.commands.lifecycle import EndNodes, EndUnusedQueue, ResetHost
 from ambermq.engine.commands.links import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer, EndLinks
 from ambermq.engine.commands.messages import GiveUp, MakeDue, Publish, RenewLocks, ReportDamage, Settle
@@ -19,6 +20,9 @@ Command = (
     | GiveUp
     | MakeDue
     | RenewLocks
+    | TakeDeferred
+    | ScheduleMessages
+    | SettleNamed
     | ReportDamage
     | BeginTransaction
     | Discharge

@@ -23,12 +23,14 @@ from ambermq.engine.commands import (
     NoteBrowser,
     Publish,
     RenewLocks,
+    ScheduleMessages,
     Settle,
     Transaction,
 )
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.decide import DECIDE, refused
+from ambermq.engine.decide.messages.deferred import holders_of
 from ambermq.engine.decide.messages.transactions import rolled_back
 from ambermq.engine.decide.wiring import existing_queue
 from ambermq.engine.dispatch.demand import Want
@@ -49,7 +51,6 @@ from ambermq.engine.effects import (
     Unfinished,
 )
 from ambermq.engine.entries.discard_reason import MoveReason
-from ambermq.engine.entries.entry import PLAIN
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, unpack_words
 from ambermq.engine.entries.outcome import LOCK_EXPIRED, OutcomeKind
 from ambermq.engine.errors import Refused
@@ -173,6 +174,8 @@ class DecidedState(LoggedState):
             elif type(command) is Discharge:
                 is_whole = bool(events) and type(events[-1]) is Committed
                 self.transactions.end(command.transaction)
+            elif type(command) is ScheduleMessages:
+                is_whole = True
             changes, wide = self._log_and_apply(events, ends_each=is_publish, is_whole=is_whole)
             changes_left -= changes
             if type(command) in HIDDEN_WORK:
@@ -351,18 +354,16 @@ class DecidedState(LoggedState):
         state = self.state
         try:
             queue = existing_queue(state, command.queue, self.config)
+            lock_ms = queue.settings.lock_ms
+            if not lock_ms:
+                raise Refused("amqp:precondition-failed", f"queue {queue.name!r:.80} has no locks (lock_ms)")  # noqa: TRY301
+            holders = holders_of(queue, command.deliveries)
         except Refused as refusal:
             return refused(command, refusal)[1]
-        lock_ms, attempts = queue.settings.lock_ms, dict(command.deliveries)
-        wanted, found = pack_words(list(attempts)), list[tuple[int, int]]()
-        for consumer, held in queue.acquired.items():
-            taken = held.remove(wanted)[0] if lock_ms else b""
-            found += [(consumer, word) for word in unpack_words(taken) if _attempt_of(queue, word) == attempts[word]]
-        if len(found) < len(attempts):
-            why = f"{len(attempts) - len(found)} of {len(attempts)} deliveries have no lock any more"
-            return refused(command, Refused("amqp:precondition-failed", why))[1]
-        for consumer, word in found:
-            self._locks.renew(consumer, word, attempts[word], state.elapsed_us(event_us) + 1000 * lock_ms)
+        attempts = dict(command.deliveries)
+        for consumer, words in holders:
+            for word in unpack_words(words):
+                self._locks.renew(consumer, word, attempts[word], state.elapsed_us(event_us) + 1000 * lock_ms)
         self._has_timers = True
         return [Answered(command.key, command.read(event_us // 1000 + lock_ms))]
 
@@ -467,10 +468,6 @@ class DecidedState(LoggedState):
         if want.queue in self.demand.active:
             self.demand.check_active(want.queue)
         return pack_words(words) if words else b""
-
-
-def _attempt_of(queue: Queue, word: int) -> int:
-    return queue.entries.get(word >> 16, PLAIN).attempt
 
 
 def _failure(command: Command, error: Exception) -> Decision:

@@ -15,6 +15,7 @@ from ambermq.engine.entries.entry import PLAIN
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, unpack_words
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.events import (
+    Acquired,
     Chunked,
     ConsumerDetached,
     Discarded,
@@ -204,6 +205,16 @@ class LoggedState:
             if expires_us:
                 self._timers.add(queue.id, entry, 1, expires_us, self.state.queues.get)
 
+    def _note_taken(self, event: Acquired) -> None:
+        """Begin the locks of messages that a request has taken: their answer is their delivery."""
+        queue = self.state.queues.get(event.queue)
+        if queue is None or not (lock_ms := queue.settings.lock_ms):
+            return
+        self.demand.has_locks = self._has_timers = True
+        words = unpack_words(event.words)
+        attempts = [queue.entries.get(word >> 16, PLAIN).attempt for word in words]
+        self._locks.start(queue, event.consumers[0], words, attempts, self.state.elapsed_us(event.time_us), lock_ms)
+
     def _note_exhausted(self, queue_id: int, words: bytes) -> None:
         """Note those of returned words whose deliveries have failed as often as their queue allows."""
         queue = self.state.queues.get(queue_id)
@@ -284,6 +295,8 @@ class LoggedState:
                     self._watch(event.targets, event.time_us)
                 if event.reason is MoveReason.DUE:
                     self._note_delivered(event)
+            elif type(event) is Acquired:
+                self._note_taken(event)
             elif type(event) is SetAside:
                 self._dead_letters.note_aside(event.queue)
             elif type(event) is Due:

@@ -282,6 +282,10 @@ class ConnectionGateway:
         self._publisher.post(message)
         return True
 
+    def consumer_of(self, link: str) -> int:
+        """See NodePeer."""
+        return next((one.consumer for key, one in self._links.consumers.items() if key.name == link), 0)
+
     def producer_ready(self, producer_link: ProducerLink | InternalPublisher, ready: ProducerReady) -> None:
         """Answer a producer's attach, and grant its first credit."""
         if isinstance(producer_link, InternalPublisher):

@@ -22,7 +22,6 @@ _SILENCE_S = 2
 _WIRED = "get_subscription_receiver receives from the queue TOPIC/Subscriptions/NAME, attached to the muxer TOPIC"
 _NOT_OFFERED = {
     "released": "abandon_message modifies; no call releases a message",
-    "browse": "no source with copy; peek_messages needs a node NAME/$management, which the broker does not have",
     "selector": "the rules of a Service Bus subscription filter messages; receivers have no selectors",
     "temporary-queue": "no dynamic source",
     "temporary-topic": "no dynamic target",
