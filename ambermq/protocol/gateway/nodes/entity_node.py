@@ -216,12 +216,11 @@ class EntityNode:
         return RenewLocks(request, self._name, named, partial(_expirations, len(named)))
 
     def _receive(self, request: EntityRequest, properties: Mapping[str, Any], body: Mapping[str, Any]) -> Command:
-        consumer = self._peer.consumer_of(str(properties.get("associated-link-name") or ""))
-        state = self._peer.gateway.engine.state
-        known = state.consumers.get(consumer)
-        queue = None if known is None else state.queues.get(known.queue)
-        if queue is None or member_address(queue.name) != member_address(self._queue_name()):
-            why = "'associated-link-name' must be the name of a link of this connection that receives from the queue"
+        queue = self._peer.gateway.engine.state.queue_named(self._queue_name())
+        link = str(properties.get("associated-link-name") or "")
+        consumer = 0 if queue is None else self._peer.consumer_of(queue.id, link)
+        if not consumer:
+            why = "a connection receives deferred messages while it has a link that receives from the queue"
             raise Refused(AmqpCondition.INVALID_FIELD, why)
         settles = number(body, "receiver-settle-mode", 1) == 0
         request.hold = self._peer.gateway.engine.hold()

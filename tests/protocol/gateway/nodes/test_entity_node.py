@@ -188,8 +188,10 @@ def test_deferred_messages_are_received_and_settled(status: str, accepted: int, 
     _, body, _ = client.ask("peek-message", {"from-sequence-number": 0, "message-count": 9})
     assert [annotations_of(row)["x-opt-message-state"] for row in body["messages"]] == [1]
     numbers = {"sequence-numbers": Array("long", (number,)), "receiver-settle-mode": 1}
-    assert client.ask("receive-by-sequence-number", numbers, **{"associated-link-name": "none"})[0] == 400
-    found, body, _ = client.ask("receive-by-sequence-number", numbers)
+    other = Client(client.rig, gateway=client.gateway, container="other")
+    other.say(Detach(handle=0, closed=True))
+    assert other.ask("receive-by-sequence-number", numbers)[0] == 400
+    found, body, _ = client.ask("receive-by-sequence-number", numbers, **{"associated-link-name": "another"})
     assert (found, texts_of(body)) == (200, [b"a"])
     assert annotations_of(body["messages"][0])["x-opt-locked-until"] == client.rig.now_us // 1000 + LOCK_MS
     assert client.ask("receive-by-sequence-number", numbers)[::2] == (404, "com.microsoft:message-not-found")
