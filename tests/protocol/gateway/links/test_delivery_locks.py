@@ -53,7 +53,7 @@ def receiving(count: int, *, credit: int = 100, **fields: Any) -> tuple[Watching
 
 
 def wait(peer: Watching, duration_us: int) -> list[tuple[Any, bytes]]:
-    """Let time pass; return what comes."""
+    """Advance the time; return what comes."""
     peer.rig.now_us += duration_us
     said = peer.settle()
     while peer.rig.loop.schedule.timer_us <= peer.rig.now_us:
