@@ -122,7 +122,8 @@ class BrokerNodes:
             node = self._management = self._nodes[address] = management.ManagementNode(self._peer)
         elif node is None and address == claims.ADDRESS:
             node = self._nodes[address] = claims.CbsNode(self._peer.token_check)
-        elif node is None and entities.is_entity_node(address):
+        elif entities.is_entity_node(address):
             entities.check_entity(self._peer, address)
-            node = self._nodes[address] = entities.EntityNode(self._peer, address)
+            if node is None:
+                node = self._nodes[address] = entities.EntityNode(self._peer, address)
         return node

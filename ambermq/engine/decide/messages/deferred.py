@@ -50,7 +50,13 @@ def _take_deferred(state: State, command: TakeDeferred, context: DecisionContext
     queue = None if consumer is None else state.queues.get(consumer.queue)
     if queue is None:
         raise Refused("amqp:not-found", "the receiver has no queue any more")
-    words = [_deferred_at(queue, offset) for offset in dict.fromkeys(command.offsets)]
+    settings = queue.settings
+    is_first = min(state.receivers.get(queue.id, ()), default=0) == command.consumer
+    if settings.paused or (settings.exclusive and not is_first):
+        why = "paused" if settings.paused else "exclusive, and another consumer is the active one"
+        raise Refused("amqp:not-allowed", f"queue {queue.name!r:.80} is {why}")
+    elapsed_us = state.elapsed_us(context.now_us)
+    words = [_deferred_at(queue, offset, elapsed_us) for offset in dict.fromkeys(command.offsets)]
     if missing := words.count(0):
         raise Refused("amqp:not-found", f"{missing} of {len(words)} messages are not deferred")
     packed = pack_words(sorted(words))
@@ -64,15 +70,15 @@ def _take_deferred(state: State, command: TakeDeferred, context: DecisionContext
     return with_queue_end(state, events, queue, context, [Answered(command.key, answer)])
 
 
-def _deferred_at(queue: Queue, offset: int) -> int:
-    """Return the word of a deferred message; 0 if there is none at that offset."""
+def _deferred_at(queue: Queue, offset: int, now_us: int) -> int:
+    """Return the word of a deferred message that has not expired; 0 if there is none at that offset."""
     if not 0 <= offset < 1 << 47 or not queue.entries.get(offset, PLAIN).excluded:
         return 0
     for words in queue.available_lists:
         run = words.run_above((offset << 16) - 1) if words.count else b""
         word = int.from_bytes(run[:8], "little")
         if run and entry_of(word) == offset:
-            return word
+            return 0 if 0 < queue.expiry_of(word) <= now_us else word
     return 0
 
 

@@ -294,39 +294,13 @@ class ConsumerLink:
             backlog.append(pack_words(sorted(self._again - held)))
         return b"".join(backlog)
 
-    def command(self, event: Disposed) -> Settle | None:
-        """Return the command for the peer's outcome of a run; None if its state is not terminal."""
-        return self._command(event) if self._expired is None else self._late_command(event, self._expired)
+    def command(self, event: Disposed, *, is_checked: bool = False) -> Settle | None:
+        """Return the command for the peer's outcome of a run; None if its state is not terminal.
 
-    def _late_command(self, event: Disposed, expired: ExpiredDeliveries) -> Settle | None:
-        """Return the command for those deliveries whose lock has not expired; answer the others."""
-        command = None
-        for is_late, part in expired.parts(event):
-            if is_late:
-                self._answer_late(part, expired)
-                continue
-            if command is not None:
-                self.peer.gateway.engine.settle(command)
-            command = self._command(part)
-        return command
-
-    def _answer_late(self, event: Disposed, expired: ExpiredDeliveries) -> None:
-        """Answer an outcome that comes after the end of the lock: it changes nothing."""
-        state = event.state
-        if type(state) is TransactionalState:
-            transaction = self.peer.transaction(state.txn_id)
-            if transaction is not None:
-                transaction.doom("it settles a delivery whose lock has expired")
-        elif not event.settled and (state is None or outcome_of(state, self.terms.default_outcome) is None):
-            return
-        expired.forget(event.tokens)
-        self.traffic.outcomes_late += len(event.tokens)
-        if not event.settled:
-            late = late_state(is_service_bus=self.is_service_bus)
-            self.link.settle_sent(event.first_id, len(event.tokens), late)
-
-    def _command(self, event: Disposed) -> Settle | None:
-        """Return the command for an outcome of deliveries that the peer holds, as `command`."""
+        `is_checked`: the locks of these deliveries have not expired.
+        """
+        if self._expired is not None and not is_checked:
+            return self._late_command(event, self._expired)
         if type(event.state) is Accepted:
             outcome = ACCEPTED
             self.traffic.messages_accepted += len(event.tokens)
@@ -350,6 +324,33 @@ class ConsumerLink:
             self._again.difference_update(event.tokens)
         reply = None if event.settled else (self, event.first_id, len(event.tokens), event.state)
         return Settle(self.consumer, pack_words(event.tokens), outcome, reply)
+
+    def _late_command(self, event: Disposed, expired: ExpiredDeliveries) -> Settle | None:
+        """Return the command for those deliveries whose lock has not expired; answer the others."""
+        command = None
+        for is_late, part in expired.parts(event):
+            if is_late:
+                self._answer_late(part, expired)
+                continue
+            if command is not None:
+                self.peer.gateway.engine.settle(command)
+            command = self.command(part, is_checked=True)
+        return command
+
+    def _answer_late(self, event: Disposed, expired: ExpiredDeliveries) -> None:
+        """Answer an outcome that comes after the end of the lock: it changes nothing."""
+        state = event.state
+        if type(state) is TransactionalState:
+            transaction = self.peer.transaction(state.txn_id)
+            if transaction is not None:
+                transaction.doom("it settles a delivery whose lock has expired")
+        elif not event.settled and (state is None or outcome_of(state, self.terms.default_outcome) is None):
+            return
+        expired.forget(event.tokens)
+        self.traffic.outcomes_late += len(event.tokens)
+        if not event.settled:
+            late = late_state(is_service_bus=self.is_service_bus)
+            self.link.settle_sent(event.first_id, len(event.tokens), late)
 
     def _retire(self, event: Disposed, state: TransactionalState) -> None:
         """Keep outcomes that the peer says in a transaction; a transaction that is not open ends the link."""

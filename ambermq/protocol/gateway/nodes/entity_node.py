@@ -202,6 +202,9 @@ class EntityNode:
 
     def _schedule(self, request: EntityRequest, _properties: Mapping[str, Any], body: Mapping[str, Any]) -> Command:
         peer, link = self._peer, f"{self._name}{_SUFFIX}"
+        if blocked := peer.gateway.blocked:
+            why = f"the broker holds producers back: {blocked}"
+            raise Refused(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, why)
         command = ScheduleMessages(request, self._name, peer.container, link, publishes(body), _numbers)
         command.by = peer.identity.username or ""
         return command

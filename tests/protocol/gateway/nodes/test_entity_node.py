@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from ambermq.engine.commands import DeclareQueue, DeleteQueue
+from ambermq.engine.commands import DeclareQueue, DeleteQueue, UpdateQueue
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.protocol.amqp10.message.message import AmqpValue, Data, Message, decode_message
 from ambermq.protocol.amqp10.performatives.classes import (
@@ -19,6 +19,9 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Transfer,
 )
 from ambermq.protocol.amqp10.types.values import Array, Symbol, Timestamp
+from ambermq.protocol.auth.access import Action
+from ambermq.protocol.auth.identity import Identity
+from ambermq.protocol.auth.rules import Accounts, Effect, Rule, RuleSet
 from tests.engine.rig import Rig
 from tests.protocol.peers import FIRST_ID, Wire
 from tests.protocol.watching import Watching
@@ -244,3 +247,59 @@ def test_a_connection_forgets_nodes_without_links() -> None:
     assert NODE in client.peer._nodes._nodes
     client.say(Detach(handle=2, closed=True))
     assert NODE not in client.peer._nodes._nodes
+
+
+@pytest.mark.parametrize("setting", ["paused", "exclusive"])
+def test_deferred_messages_keep_to_the_settings_of_the_queue(setting: str) -> None:
+    """A paused queue delivers nothing, an exclusive one to its active consumer alone."""
+    client = Client()
+    client.publish(b"a")
+    numbers = {"sequence-numbers": [client.defer()]}
+    client.rig.do(UpdateQueue("key", "q", lambda _state: {}, {setting: True}))
+    other = Client(client.rig, gateway=client.gateway, container="other")
+    assert other.ask("receive-by-sequence-number", numbers)[::2] == (400, "amqp:not-allowed")
+    assert client.ask("receive-by-sequence-number", numbers)[0] == (400 if setting == "paused" else 200)
+
+
+def test_an_expired_message_is_not_received() -> None:
+    """Although its timer is late."""
+    client = Client()
+    client.rig.do(UpdateQueue("key", "q", lambda _state: {}, {"message_ttl_ms": 1000}))
+    client.publish(b"a")
+    numbers = {"sequence-numbers": [client.defer()]}
+    client.rig.now_us += 2_000_000
+    assert client.ask("receive-by-sequence-number", numbers)[0] == 404
+
+
+def test_the_rules_of_the_queue_decide() -> None:
+    """Each operation needs its action; a user without any does not get a link."""
+    client = Client()
+    client.peer.identity = Identity("u")
+    accounts = Accounts(users=frozenset(("u",)), log_readers=frozenset(), has_users=True)
+    row = {"message": message(b"a", x_opt_scheduled_enqueue_time=Timestamp(1 << 42))}
+    token = UUID(int=1)
+    asked: dict[str, tuple[str, Any]] = {
+        "peek-message": ("browse", {"message-count": 1}),
+        "schedule-message": ("send", {"messages": [row]}),
+        "cancel-scheduled-message": ("manage", {"sequence-numbers": [1]}),
+        "renew-lock": ("receive", {"lock-tokens": [token]}),
+        "receive-by-sequence-number": ("receive", {"sequence-numbers": [1]}),
+        "update-disposition": ("receive", {"lock-tokens": [token], "disposition-status": "completed"}),
+    }
+    for operation, (action, body) in asked.items():
+        for allowed in ("browse", "send", "manage", "receive"):
+            rule = Rule(Effect.ALLOW, "u", (Action(allowed),), "q", "*")
+            client.gateway.access = RuleSet([rule], accounts)
+            status, _, condition = client.ask(operation, body)
+            assert (status == 401) is (allowed != action), (operation, allowed)
+            assert (condition == "amqp:unauthorized-access") is (allowed != action)
+    client.gateway.access = RuleSet([], accounts)
+    assert client.refused(NODE, mode=None)[0] == "amqp:unauthorized-access"
+
+
+def test_nothing_is_scheduled_while_producers_are_held_back() -> None:
+    """A request would go round the credit of links."""
+    client = Client()
+    client.gateway.blocked = "disk"
+    row = {"message": message(b"a", x_opt_scheduled_enqueue_time=Timestamp(1 << 42))}
+    assert client.ask("schedule-message", {"messages": [row]})[::2] == (400, "amqp:resource-limit-exceeded")
