@@ -293,7 +293,7 @@ def test_the_rules_of_the_queue_decide() -> None:
             status, _, condition = client.ask(operation, body)
             assert (status == 401) is (allowed != action), (operation, allowed)
             assert (condition == "amqp:unauthorized-access") is (allowed != action)
-    client.gateway.access = RuleSet([], accounts)
+    client.gateway.access = RuleSet([Rule(Effect.ALLOW, "u", (Action.SEND,), "other", "*")], accounts)
     assert client.refused(NODE, mode=None)[0] == "amqp:unauthorized-access"
 
 
