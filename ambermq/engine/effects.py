@@ -30,6 +30,7 @@ __all__ = [
     "Deliver",
     "Drained",
     "Effect",
+    "LocksExpired",
     "OutcomeApplied",
     "Posted",
     "ProducerReady",
@@ -63,6 +64,8 @@ class PublishDone(Struct):
     """The address in `to` does not exist: a link to it would be refused."""
     transaction: Any = None
     """The Transaction that the messages belong to; None for none."""
+    offset: int = 0
+    """The offset of the first message, if they were scheduled, expire or have another priority; else 0."""
 
 
 @final
@@ -92,6 +95,22 @@ class Deliver(Struct):
     """The consumer ended and its words are available again: nothing may be sent."""
     elapsed_us: int = 0
     """The elapsed time of the dispatch, for the times to live of `entries`."""
+    lock_ms: int = 0
+    """How long the consumer holds the messages without settling them; 0: for ever."""
+    locked_until_ms: int = 0
+    """When their locks expire, in milliseconds since 1970, set when the effect leaves; 0: never."""
+
+
+@final
+class LocksExpired(Struct):
+    """The locks of deliveries have expired: the messages are on their queue again, and no outcome changes that.
+
+    It overtakes other effects, so that no outcome that comes later is taken for one of a new delivery.
+    """
+
+    consumer: int
+    words: bytes
+    after: int = NOW
 
 
 @final
@@ -226,6 +245,7 @@ class Unfinished(Struct):
 Effect = (
     PublishDone
     | Deliver
+    | LocksExpired
     | OutcomeApplied
     | ProducerReady
     | ConsumerReady

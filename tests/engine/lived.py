@@ -197,6 +197,7 @@ class Lived:
             case 7:
                 values: dict[str, object] = {"dead_letter": self.rng.choice((*_NAMES, "none")), "delivery_count_max": 2}
                 values["redelivery_delay_ms"] = self.rng.choice((0, 1, 3000))
+                values["lock_ms"] = self.rng.choice((0, 2, 3000))
                 self.loop.submit(UpdateQueue("key", name, totals_of, values))
             case 8:
                 overflow = self.rng.choice(("reject", "drop-head", "dead-letter"))

@@ -1,9 +1,10 @@
 """The closed union of all commands."""
 
 from ambermq.engine.commands.compaction import CompactionCommand, RecordCompaction
+from ambermq.engine.commands.deferred import ScheduleMessages, SettleNamed, TakeDeferred
 from ambermq.engine.commands.lifecycle import EndNodes, EndUnusedQueue, ResetHost
 from ambermq.engine.commands.links import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer, EndLinks
-from ambermq.engine.commands.messages import GiveUp, MakeDue, Publish, ReportDamage, Settle
+from ambermq.engine.commands.messages import GiveUp, MakeDue, Publish, RenewLocks, ReportDamage, Settle
 from ambermq.engine.commands.moves import EditMessages, FindMessages, MoveMessages, RemoveMessages
 from ambermq.engine.commands.muxers import AttachMember, DeclareMuxer, DeleteMuxer, DetachMember, UpdateMuxer
 from ambermq.engine.commands.questions import ExplainRoute, Inspect, NoteBrowser
@@ -18,6 +19,10 @@ Command = (
     | Settle
     | GiveUp
     | MakeDue
+    | RenewLocks
+    | TakeDeferred
+    | ScheduleMessages
+    | SettleNamed
     | ReportDamage
     | BeginTransaction
     | Discharge

@@ -11,7 +11,7 @@ from ambermq.engine.entries.outcome import Outcome
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.log.buffer import Buffer
 
-__all__ = ["GiveUp", "Identities", "MakeDue", "Publish", "ReportDamage", "Settle"]
+__all__ = ["GiveUp", "Identities", "MakeDue", "Publish", "RenewLocks", "ReportDamage", "Settle"]
 
 
 @final
@@ -164,3 +164,18 @@ class MakeDue(Struct):
     queue: int
     words: list[int]
     """In the order of their times."""
+
+
+@final
+class RenewLocks(Struct):
+    """Renew the locks of deliveries: their time begins again. If one has expired, it is refused and none is renewed.
+
+    Its answer is what `read` makes of the time of all of them, in milliseconds since 1970.
+    """
+
+    key: Any
+    queue: str
+    """The address of the queue."""
+    deliveries: list[tuple[int, int]]
+    """The word and the attempt of each delivery."""
+    read: Callable[[int], dict[str, Any]]

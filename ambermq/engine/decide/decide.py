@@ -33,10 +33,12 @@ from ambermq.engine.decide.end_nodes import (
 )
 from ambermq.engine.decide.explain_route import EXPLAIN_DECISIONS
 from ambermq.engine.decide.messages.dead_letters import give_up
+from ambermq.engine.decide.messages.deferred import DEFERRED_DECISIONS
 from ambermq.engine.decide.messages.delays import make_due
 from ambermq.engine.decide.messages.edits import EDIT_DECISIONS
 from ambermq.engine.decide.messages.moves import MOVE_DECISIONS
 from ambermq.engine.decide.messages.publish import publish
+from ambermq.engine.decide.messages.scheduled import SCHEDULE_DECISIONS
 from ambermq.engine.decide.messages.transactions import TRANSACTION_DECISIONS
 from ambermq.engine.decide.update import UPDATE_DECISIONS
 from ambermq.engine.decide.wiring import WIRING_DECISIONS, existing_queue, predeclared
@@ -200,6 +202,8 @@ _DECISIONS: Final[dict[type, _Decide]] = {
     **EDIT_DECISIONS,
     **MOVE_DECISIONS,
     **EDIT_DECISIONS,
+    **DEFERRED_DECISIONS,
+    **SCHEDULE_DECISIONS,
     **TRANSACTION_DECISIONS,
 }
 

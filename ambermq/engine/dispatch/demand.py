@@ -87,6 +87,7 @@ class Demand:
             "_gone",
             "active",
             "dirty",
+            "has_locks",
             "journals",
             "parked",
             "passed_over",
@@ -120,6 +121,8 @@ class Demand:
         """The consumer that attached first, by queue, where that was asked for."""
         self.active: dict[int, Want] = {}
         """The active consumers of exclusive queues, by queue; one may have ended since the last dispatch."""
+        self.has_locks = False
+        """Whether a delivery with a lock was dispatched since the start."""
         self.starved: list[Want] = []
         """The consumers whose rate holds back all of their credit since the last dispatch."""
         self.untold: dict[int, list[Want]] = {}

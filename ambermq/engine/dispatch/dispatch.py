@@ -330,6 +330,9 @@ class Dispatch(Struct):
         effect = Deliver(want.consumer, want.link, queue.id, share, entries, want.settled, after)
         if entries is not None:
             effect.elapsed_us = self.elapsed_us
+        if queue.settings.lock_ms and not want.settled:
+            effect.lock_ms = queue.settings.lock_ms
+            self.demand.has_locks = True
         self.effects.append(effect)
         want.held.append(effect)
         want.held_count += count

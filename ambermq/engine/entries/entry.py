@@ -42,6 +42,8 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     due_us: int = 0
     """When it is available, in elapsed time; 0: it does not wait for a time."""
     priority: int = PRIORITY_DEFAULT
+    attempt: int = 0
+    """The deliveries that have ended with its return, while its queue had locks."""
 
     @property
     def added(self) -> tuple[tuple[bytes, bytes], ...]:

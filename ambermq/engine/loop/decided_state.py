@@ -5,7 +5,7 @@ Rule 2. What queues give up is decided right after the command that caused it.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from ambermq.engine.address import queue_name
@@ -23,30 +23,37 @@ from ambermq.engine.commands import (
     MakeDue,
     NoteBrowser,
     Publish,
+    RenewLocks,
+    ScheduleMessages,
     Settle,
     Transaction,
 )
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.decide import DECIDE, refused
+from ambermq.engine.decide.messages.deferred import holders_of
 from ambermq.engine.decide.messages.transactions import rolled_back
+from ambermq.engine.decide.wiring import existing_queue
 from ambermq.engine.dispatch.demand import Want
 from ambermq.engine.dispatch.message_peek import MessagePeek
 from ambermq.engine.dispatch.selector_scan import SelectorScan
 from ambermq.engine.dispatch.token_bucket import TokenBucket
 from ambermq.engine.effects import (
+    Answered,
     CommandFailed,
     ConsumerEnded,
     ConsumerReady,
+    Deliver,
     Effect,
+    LocksExpired,
     Posted,
     ProducersEnded,
     PublishDone,
     Unfinished,
 )
 from ambermq.engine.entries.discard_reason import MoveReason
-from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
-from ambermq.engine.entries.outcome import OutcomeKind
+from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, unpack_words
+from ambermq.engine.entries.outcome import LOCK_EXPIRED, OutcomeKind
 from ambermq.engine.errors import Refused
 from ambermq.engine.events import Committed
 from ambermq.engine.fold.wide_fanout import WideFanout
@@ -55,6 +62,7 @@ from ambermq.engine.loop.effect_release import EffectRelease
 from ambermq.engine.loop.logged_state import LoggedState
 from ambermq.engine.loop.schedule import Schedule
 from ambermq.engine.loop.tick_work import HIDDEN_WORK, hidden_work
+from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
 from ambermq.engine.routing.router import FieldsOf, Router
 from ambermq.engine.time_budget import MatchUnfinished, TimeBudget
@@ -64,6 +72,8 @@ from ambermq.log.write.log import Log
 __all__ = ["DecidedState"]
 
 _TOO_MUCH: Final = "amqp:resource-limit-exceeded"
+_WHOLE: Final = frozenset({EditMessages, ScheduleMessages})
+"""The commands whose events are in one batch."""
 _USES: Final = frozenset({DeclareQueue, Inspect, NoteBrowser})
 """The commands that may use a queue and leave no event."""
 
@@ -96,6 +106,8 @@ class DecidedState(LoggedState):
         self._release = EffectRelease(log.bodies, self.demand, self.submit)
         reader = MessagePeek(log, fields_of, self.submit)
         self._peek, self._read = reader.at, reader.whole
+        self._expired_locks: list[Effect] = []
+        """The locks that have expired in this tick."""
 
     def submit(self, command: Command) -> None:
         """Queue a command for the next tick."""
@@ -127,6 +139,10 @@ class DecidedState(LoggedState):
                 command, events, answers = command.command, command.events, command.answers
             elif type(command) is BeginTransaction:
                 self.transactions.begin(command.transaction, now_us - self.state.stepped_us)
+                continue
+            elif type(command) is RenewLocks:
+                effects += self._renew_locks(command, now_us)
+                changes_left -= 1 + len(command.deliveries)
                 continue
             else:
                 if type(command) is DetachConsumer:
@@ -163,7 +179,7 @@ class DecidedState(LoggedState):
             elif type(command) is Discharge:
                 is_whole = bool(events) and type(events[-1]) is Committed
                 self.transactions.end(command.transaction)
-            elif type(command) is EditMessages:
+            elif type(command) in _WHOLE:
                 is_whole = True
             changes, wide = self._log_and_apply(events, ends_each=is_publish, is_whole=is_whole)
             changes_left -= changes
@@ -297,6 +313,66 @@ class DecidedState(LoggedState):
             if self._dead_letters.due:
                 effects += self._give_up_due(event_us)
         return effects
+
+    def _start_locks(self, released: Iterable[Effect], event_us: int) -> None:
+        """Begin the locks of deliveries that leave now."""
+        state = self.state
+        for effect in released:
+            if type(effect) is not Deliver or not effect.lock_ms or effect.consumer not in state.consumers:
+                continue
+            queue = state.queues.get(effect.queue)
+            if queue is None:
+                continue
+            attempts = [] if effect.entries is None else [0 if one is None else one.attempt for one in effect.entries]
+            elapsed_us, lock_ms = state.elapsed_us(event_us), effect.lock_ms
+            self._locks.start(queue, effect.consumer, effect.words, attempts, elapsed_us, lock_ms)
+            effect.locked_until_ms = event_us // 1000 + lock_ms
+            self._has_timers = True
+
+    def _expire_locks(self, event_us: int) -> list[Effect]:
+        """Return messages to their queues whose locks have expired, about as many as a tick delivers; return effects.
+
+        Messages with an outcome that is still to be decided, or in an open transaction, keep their locks.
+        """
+        state, now_us = self.state, self.state.elapsed_us(event_us)
+        if self._locks.next_us > now_us:
+            return []
+        open_ones = [one.retirements for one in self.transactions.begun if one.retirements]
+        settling = self._command_queue.settling()
+        count_max = max(1, self.config.dispatch_messages_max // (1 + len(open_ones) // 16))
+
+        def queue_of(consumer: int) -> Queue | None:
+            known = state.consumers.get(consumer)
+            return None if known is None else state.queues.get(known.queue)
+
+        def keeps(consumer: int, word: int) -> bool:
+            key = consumer, word
+            return key in settling or any(key in one for one in open_ones)
+
+        for consumer, words in self._locks.take(now_us, count_max, queue_of, keeps):
+            moment = DecisionContext(event_us, self.log.draft.next_offset, 0, self.config, self.router)
+            events, _ = DECIDE[Settle](self.state, Settle(consumer, words, LOCK_EXPIRED), moment)
+            self._log_and_apply(events)
+            self._expired_locks.append(LocksExpired(consumer, words))
+        return self._give_up_due(event_us)
+
+    def _renew_locks(self, command: RenewLocks, event_us: int) -> list[Effect]:
+        """Renew the locks of deliveries, all or none; return the answer."""
+        state = self.state
+        try:
+            queue = existing_queue(state, command.queue, self.config)
+            lock_ms = queue.settings.lock_ms
+            if not lock_ms:
+                raise Refused("amqp:precondition-failed", f"queue {queue.name!r:.80} has no locks (lock_ms)")  # noqa: TRY301
+            holders = holders_of(queue, command.deliveries)
+        except Refused as refusal:
+            return refused(command, refusal)[1]
+        attempts = dict(command.deliveries)
+        for consumer, words in holders:
+            for word in unpack_words(words):
+                self._locks.renew(consumer, word, attempts[word], state.elapsed_us(event_us) + 1000 * lock_ms)
+        self._has_timers = True
+        return [Answered(command.key, command.read(event_us // 1000 + lock_ms))]
 
     def _give_up_found(self, expired: dict[int, list[int]], event_us: int) -> list[Effect]:
         """Remove expired messages that a dispatch has found, by queue; return the effects."""

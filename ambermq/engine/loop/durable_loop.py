@@ -206,6 +206,7 @@ class DurableLoop(DecidedState):
                 effects += self._give_up_expired(event_us)
                 effects += self._make_due(event_us)
                 effects += self._end_late(event_us - self.state.stepped_us, event_us)
+                effects += self._expire_locks(event_us)
                 self._end_unused(event_us)
                 self._refill_rates(event_us)
             if self.demand.dirty and not (command_queue.rest and self._is_fanning_out):
@@ -246,7 +247,8 @@ class DurableLoop(DecidedState):
             has_timers = self._has_timers or self.transactions.begun
             schedule.timer_us = self._next_timer_us() if has_timers else self._dead_letters.next_us
             schedule.logged(now_us, log)
-            return self._release.release(ready) if ready else ready
+            released = self._release.release(ready) if ready else ready
+            return self._with_locks(released, now_us) if self.demand.has_locks else released
         except Exception as error:
             self._stop(error)
             raise
@@ -288,10 +290,20 @@ class DurableLoop(DecidedState):
                 ready += self._continue_jobs(now_us)
             self.schedule.logged(now_us, log)
             released = release.release(ready) if ready else ready
-            return read + released if read else released
+            released = read + released if read else released
+            return self._with_locks(released, now_us) if self.demand.has_locks else released
         except Exception as error:
             self._stop(error)
             raise
+
+    def _with_locks(self, released: list[Effect], now_us: int) -> list[Effect]:
+        """Begin the locks of the deliveries among effects that leave; return them after the locks that have expired."""
+        expired, self._expired_locks = self._expired_locks, []
+        self._start_locks(released, max(now_us + self.correction_us, self.state.time_us))
+        schedule = self.schedule
+        schedule.timer_us = min(schedule.timer_us, self._next_timer_us())
+        schedule.next_us = min(schedule.next_us, schedule.timer_us)
+        return expired + released
 
     def _continue_jobs(self, now_us: int) -> list[Effect]:
         """Continue snapshots and the requests of compactions; return the answers."""
@@ -305,7 +317,7 @@ class DurableLoop(DecidedState):
 
     def _next_timer_us(self) -> int:
         """Return when the loop itself has something to do, by the driver's clock."""
-        timers = self._timers, self._due_timers, self._unused, self._rates, self.transactions
+        timers = self._timers, self._due_timers, self._unused, self._rates, self.transactions, self._locks
         elapsed_us = min([one.next_us for one in timers])
         if elapsed_us < FOREVER_US:
             elapsed_us += self.state.stepped_us - self.correction_us

@@ -17,6 +17,7 @@ from ambermq.engine.entries.entry import PLAIN
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, unpack_words
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.events import (
+    Acquired,
     Chunked,
     ConsumerDetached,
     Discarded,
@@ -44,6 +45,7 @@ from ambermq.engine.loop.pending_effects import PendingEffects
 from ambermq.engine.loop.tick_work import LEAVES_PER_CHANGE
 from ambermq.engine.loop.timers.due_timers import DueTimers
 from ambermq.engine.loop.timers.expiry_timers import ExpiryTimers
+from ambermq.engine.loop.timers.lock_timers import LockTimers
 from ambermq.engine.loop.timers.rate_timers import RateTimers
 from ambermq.engine.loop.timers.unused_queues import UnusedQueues
 from ambermq.engine.model.queue import Queue
@@ -75,6 +77,7 @@ class LoggedState:
         self._rates = RateTimers()
         self._due_timers = DueTimers()
         self._blocks = QueueBlocks()
+        self._locks = LockTimers()
         self._has_ttl = False
         """Whether a queue has a time to live, or has had one."""
         self._has_timers = False
@@ -92,6 +95,7 @@ class LoggedState:
         if queue is None:
             return
         self._unused.note_use(queue, self.state.elapsed_us(time_us))
+        self._locks.forget(consumer)
         settings = queue.settings
         if settings.exclusive:
             # The next one waited for what this one held.
@@ -114,6 +118,8 @@ class LoggedState:
         if not event.settings.priorities:
             # It may have had some: then its messages have other places now.
             self.demand.restart_walks(event.queue)
+        if not event.settings.lock_ms and self.demand.has_locks:
+            self._forget_locks(self.state, event.queue)
         # It may have been paused, or exclusive.
         self.demand.touch(event.queue)
         if event.settings.exclusive or event.queue in self.demand.active:
@@ -124,6 +130,11 @@ class LoggedState:
         if queue is not None:
             self._blocks.configure(queue, event.settings)
             self._unused.configure(queue, self.state.elapsed_us(event.time_us))
+
+    def _forget_locks(self, state: State, queue: int) -> None:
+        """End the locks of a queue that has none any more."""
+        for consumer in state.receivers.get(queue, ()):
+            self._locks.forget(consumer)
 
     def _note_producer(self, before: State, event: ProducerAttached | ProducerDetached) -> None:
         """Note a producer that has come or gone; `before` is the state before that."""
@@ -218,6 +229,16 @@ class LoggedState:
             if expires_us:
                 self._timers.add(queue.id, entry, 1, expires_us, self.state.queues.get)
 
+    def _note_taken(self, event: Acquired) -> None:
+        """Begin the locks of messages that a request has taken: their answer is their delivery."""
+        queue = self.state.queues.get(event.queue)
+        if queue is None or not (lock_ms := queue.settings.lock_ms):
+            return
+        self.demand.has_locks = self._has_timers = True
+        words = unpack_words(event.words)
+        attempts = [queue.entries.get(word >> 16, PLAIN).attempt for word in words]
+        self._locks.start(queue, event.consumers[0], words, attempts, self.state.elapsed_us(event.time_us), lock_ms)
+
     def _note_exhausted(self, queue_id: int, words: bytes) -> None:
         """Note those of returned words whose deliveries have failed as often as their queue allows."""
         queue = self.state.queues.get(queue_id)
@@ -303,6 +324,8 @@ class LoggedState:
                     self._watch(event.targets, event.time_us)
                 if event.reason is MoveReason.DUE:
                     self._note_delivered(event)
+            elif type(event) is Acquired:
+                self._note_taken(event)
             elif type(event) is SetAside:
                 self._dead_letters.note_aside(event.queue)
             elif type(event) is Due:
@@ -319,10 +342,12 @@ class LoggedState:
                 self._note_producer(before, event)
             elif type(event) is QueueDeleted:
                 self._unused.forget(event.queue)
+                self._forget_locks(before, event.queue)
             elif isinstance(event, WIRING):
                 if type(event) is Reset:
                     self._discarded.add(before)
                     self._unused.clear()
+                    self._locks.clear()
                     self.is_late |= bool(self._discarded.tables)
                 self.router.apply_event(event, self.state)
             if ends_each and index + 1 < len(events) and _is_about_messages(events[index + 1]):

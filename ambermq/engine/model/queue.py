@@ -24,6 +24,7 @@ from ambermq.engine.entries.marks import SetAsideFor, cut_description
 from ambermq.engine.entries.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.engine.entries.redelivery_order import merge_returned
+from ambermq.engine.model.attempts import with_attempts
 from ambermq.engine.model.counters import Counters
 from ambermq.engine.model.id_window import NO_IDS, IdWindow
 from ambermq.engine.model.last_values import NO_KEY, LastValues, only_words, with_keys, without_keys
@@ -415,6 +416,8 @@ class Queue(Struct, frozen=True):
         entries, exclusions = self.entries, self.exclusions
         if outcome.delivery_failed or outcome.undeliverable_here or outcome.annotations:
             entries, exclusions = self._modified(taken, consumer, outcome)
+        if self.settings.lock_ms:
+            entries = with_attempts(entries, taken)
         returned, levels = self._with_returned(taken)
         return replace(
             self,

@@ -82,6 +82,8 @@ class Settings(Struct, frozen=True, omit_defaults=True):
     """Whether each link gets all messages, and takes none."""
     dedup_window_ms: int = 0
     """The time after a message in which another one with its message-id is not stored; 0: none."""
+    lock_ms: int = 0
+    """The time after which a delivery that its consumer has not settled returns to the queue; 0: never."""
 
     @property
     def is_first_release(self) -> bool:

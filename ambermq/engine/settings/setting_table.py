@@ -234,6 +234,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             text="the time after a message in which another one with its message-id is not stored",
             off="every message is stored",
         ),
+        Setting(
+            name="lock_ms",
+            kind=SettingKind.DURATION,
+            text="the time after which a message returns whose consumer has not settled it",
+            off="its consumer keeps it",
+        ),
     )
 }
 """Each setting by its name, in the order of listings."""

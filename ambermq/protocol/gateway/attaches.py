@@ -151,6 +151,7 @@ class Attaches:
             self._links.gateway.links.add(self._peer, link)
             return
         consumer_link = ConsumerLink(self._peer, link, terms)
+        consumer_link.is_service_bus = self._nodes.has_claims
         self._links.consumers[link] = consumer_link
         self._links.gateway.links.add(self._peer, link)
         self._links.gateway.lost_links.submit(

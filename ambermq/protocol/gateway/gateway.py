@@ -20,6 +20,7 @@ from ambermq.engine.effects import (
     Deliver,
     Drained,
     Effect,
+    LocksExpired,
     OutcomeApplied,
     ProducerReady,
     ProducersEnded,
@@ -215,6 +216,10 @@ class Gateway:
                 if answered.link.session.is_awaited:
                     answered.peer.relieve(answered.link.session)
                 self.touched[answered.peer] = None
+            case LocksExpired():
+                locked = self.consumers.get(effect.consumer)
+                if locked is not None:
+                    locked.expire(effect)
             case Drained():
                 self._drained(effect)
             case ActiveChanged():

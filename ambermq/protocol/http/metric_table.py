@@ -101,6 +101,7 @@ VHOST_METRICS: Final = (
     _counter("messages_rejected", "Deliveries that consumers rejected."),
     _counter("messages_released", "Deliveries that consumers returned, not as failed."),
     _counter("messages_unroutable", "Messages that no queue took, released to their producers."),
+    _counter("outcomes_late", "Outcomes of consumers that came after the end of a lock, and changed nothing."),
     _gauge("producers", "Links that send."),
     _gauge("producers_starved", "Those of them that have no credit."),
     _gauge("queues", "Queues."),

@@ -88,6 +88,7 @@ def test_every_attribute_is_known_to_the_image() -> None:
             "expires_us",
             "due_us",
             "priority",
+            "attempt",
         ),
     ]
 

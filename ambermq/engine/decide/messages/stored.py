@@ -46,7 +46,7 @@ def stored(
         place, bodies = (context.next_offset, context.now_us), command.bodies
         return [published(command, queues, place, list(map(len, bodies)), bodies, command.id_hashes)], [done]
     events: list[Event] = []
-    offset = context.next_offset
+    offset = done.offset = context.next_offset
     if due_us_of(command, context.now_us, context.now_us):
         messages_max = min(messages_max, _SCHEDULED_MAX)
     if keys:

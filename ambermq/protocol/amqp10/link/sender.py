@@ -44,7 +44,7 @@ class Sender(Link):
         self.available = 0
         """For the owner: how many messages wait, as flows report it."""
         self.tag_prefix = bytes(8)
-        """For the owner: the first eight bytes of every delivery-tag, set before the first send."""
+        """The first eight bytes of delivery-tags, which `use_tag_prefix` changes."""
         self._template: TransferTemplate
         self._template_key: tuple[int, bool] | None = None
         """The message format, and whether transfers are settled; None without a template."""
@@ -94,6 +94,11 @@ class Sender(Link):
         if not settled and count:
             session.sent.append(self, first_id, count, tokens)
         return True
+
+    def use_tag_prefix(self, prefix: bytes) -> None:
+        """Set the first eight bytes of the delivery-tags of later messages."""
+        if prefix != self.tag_prefix:
+            self.tag_prefix, self._template_key = prefix, None
 
     def drained(self) -> None:
         """Answer a drain, when no message is left to send: the rest of the credit is returned."""

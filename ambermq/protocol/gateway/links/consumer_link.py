@@ -8,13 +8,13 @@ Rule 3. A message is sent byte for byte as it is stored. Only a redelivered mess
 """
 
 from collections import deque
-from collections.abc import Sequence
-from typing import Final, NamedTuple, Protocol, final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol, final
 
 from ambermq.engine.commands import Settle
-from ambermq.engine.effects import ConsumerReady, Deliver, OutcomeApplied
-from ambermq.engine.entries.entry import Entry
-from ambermq.engine.entries.entry_word import pack_words
+from ambermq.engine.effects import ConsumerReady, Deliver, LocksExpired, OutcomeApplied
+from ambermq.engine.entries.entry import PLAIN, Entry
+from ambermq.engine.entries.entry_word import pack_words, unpack_words
 from ambermq.engine.entries.outcome import ACCEPTED, RELEASED, Outcome, OutcomeKind
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.events import Disposed
@@ -23,11 +23,18 @@ from ambermq.protocol.amqp10.message.redelivery import KEPT_TTL, with_header
 from ambermq.protocol.amqp10.performatives.classes import Accepted, DeliveryState, Rejected, TransactionalState
 from ambermq.protocol.amqp10.spec import TransactionCondition
 from ambermq.protocol.amqp10.types.decode import Buffer, decode
+from ambermq.protocol.amqp10.types.values import Timestamp
 from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms, offered_by, properties_of
+from ambermq.protocol.gateway.links.delivery_locks import ExpiredDeliveries, attempts_of, late_state, tag_prefix
 from ambermq.protocol.gateway.links.link_peer import ConsumerPeer
 from ambermq.protocol.gateway.links.outcome_mapping import outcome_of
 
-__all__ = ["ConsumerLink", "Follower", "redelivered"]
+__all__ = ["LOCKED_UNTIL", "SEQUENCE_NUMBER", "ConsumerLink", "Follower", "redelivered"]
+
+LOCKED_UNTIL: Final = "x-opt-locked-until"
+"""The message annotation that says when the lock of a delivery ends."""
+SEQUENCE_NUMBER: Final = "x-opt-sequence-number"
+"""The message annotation by which clients of Service Bus name a message of a queue."""
 
 _REJECTED: Final = Rejected()
 _FAILED_MAX: Final = 1024
@@ -58,6 +65,7 @@ class ConsumerLink:
     __slots__ = (
         "_again",
         "_backlog",
+        "_expired",
         "_failed",
         "_granted_low",
         "backlog_count",
@@ -68,6 +76,7 @@ class ConsumerLink:
         "is_closed",
         "is_lost",
         "is_open",
+        "is_service_bus",
         "link",
         "message_bytes",
         "messages",
@@ -93,6 +102,10 @@ class ConsumerLink:
         """Whether the peer closed the link."""
         self.is_lost = False
         """Whether its connection is lost. Deliveries that arrive before the end of its consumer return unsent."""
+        self.is_service_bus = False
+        """Whether its client is one of Service Bus: it knows other conditions and annotations."""
+        self._expired: ExpiredDeliveries | None = None
+        """Its deliveries whose locks have expired; None if there was none."""
         self._failed: set[int] = set()
         """The words that the peer modified as failed deliveries; at most _FAILED_MAX."""
         self._again: set[int] = set()
@@ -159,6 +172,8 @@ class ConsumerLink:
             if self.is_lost:
                 self._backlog.append(_Delivery(effect.words, (), effect.settled))
             return False
+        if effect.locked_until_ms or self.is_service_bus or self._expired is not None:
+            return self._deliver_locked(effect)
         payloads = effect.bodies
         # One message stands for the run. The figure rises at once, and falls slowly.
         size = len(payloads[0])
@@ -187,6 +202,62 @@ class ConsumerLink:
         self._backlog.append(_Delivery(effect.words, payloads, effect.settled))
         self.backlog_count += count
         return True
+
+    def _deliver_locked(self, effect: Deliver) -> bool:
+        """Send a run of deliveries with their locks, as many as the link can take; return as `deliver` does.
+
+        The others return to the queue: the time of a lock does not pass in a backlog.
+        """
+        words, until_ms = effect.words, effect.locked_until_ms
+        entries = effect.entries or (None,) * len(words)
+        added = [self._annotations(word, until_ms) for word in words]
+        payloads = [
+            redelivered(body, entry, effect.elapsed_us, more)
+            for body, entry, more in zip(effect.bodies, entries, added, strict=True)
+        ]
+        link, traffic, attempts = self.link, self.traffic, attempts_of(effect.entries, len(words))
+        count = 0 if self._backlog else min(max(link.sendable, 0), len(words))
+        start = 0
+        while start < count:
+            end = start + 1
+            while end < count and attempts[end] == attempts[start]:
+                end += 1
+            link.use_tag_prefix(tag_prefix(attempts[start]))
+            link.send_run(words[start:end], payloads[start:end], effect.settled)
+            start = end
+        link.use_tag_prefix(tag_prefix(0))
+        self.message_bytes = max(len(payloads[0]), self.message_bytes * 7 // 8)
+        size = sum(map(len, payloads[:count]))
+        traffic.messages_redelivered += sum([entry is not None and entry.count > 0 for entry in entries[:count]])
+        traffic.messages_out += count
+        traffic.bytes_out += size
+        self.messages += count
+        self.bytes += size
+        self.granted -= count
+        if self._failed:
+            self._again |= self._failed.intersection(words[:count])
+        if count < len(words):
+            if effect.settled:
+                # They left the queue when they were acquired.
+                self._backlog.append(_Delivery(words[count:], payloads[count:], effect.settled))
+                self.backlog_count += len(words) - count
+            else:
+                self.peer.gateway.engine.settle(Settle(self.consumer, pack_words(words[count:]), RELEASED))
+            return True
+        if link.drain:
+            self.end_drain()
+        return self.granted < self._granted_low and link.credit > self.granted
+
+    def _annotations(self, word: int, until_ms: int) -> dict[str, Any]:
+        """Return the message annotations that a delivery has for its lock, and for a client of Service Bus."""
+        added: dict[str, Any] = {LOCKED_UNTIL: Timestamp(until_ms)} if until_ms else {}
+        return added | ({SEQUENCE_NUMBER: word >> 16} if self.is_service_bus else {})
+
+    def expire(self, effect: LocksExpired) -> None:
+        """Note deliveries whose locks have expired: no outcome changes that."""
+        if self._expired is None:
+            self._expired = ExpiredDeliveries()
+        self._expired.add(unpack_words(effect.words), self.link.session.next_sent_id)
 
     def lose(self) -> None:
         """Close the link, whose connection is lost: it takes no more deliveries. Those on their way are not sent."""
@@ -246,8 +317,13 @@ class ConsumerLink:
             backlog.append(pack_words(sorted(self._again - held)))
         return b"".join(backlog)
 
-    def command(self, event: Disposed) -> Settle | None:
-        """Return the command for the peer's outcome of a run; None if its state is not terminal."""
+    def command(self, event: Disposed, *, is_checked: bool = False) -> Settle | None:
+        """Return the command for the peer's outcome of a run; None if its state is not terminal.
+
+        `is_checked`: the locks of these deliveries have not expired.
+        """
+        if self._expired is not None and not is_checked:
+            return self._late_command(event, self._expired)
         if type(event.state) is Accepted:
             outcome = ACCEPTED
             self.traffic.messages_accepted += len(event.tokens)
@@ -277,6 +353,33 @@ class ConsumerLink:
     def _reply(self, event: Disposed) -> "tuple[ConsumerLink, int, int, DeliveryState | None] | None":
         """Return what the answer to an outcome needs; None if the peer has settled its deliveries."""
         return None if event.settled else (self, event.first_id, len(event.tokens), event.state)
+
+    def _late_command(self, event: Disposed, expired: ExpiredDeliveries) -> Settle | None:
+        """Return the command for those deliveries whose lock has not expired; answer the others."""
+        command = None
+        for is_late, part in expired.parts(event):
+            if is_late:
+                self._answer_late(part, expired)
+                continue
+            if command is not None:
+                self.peer.gateway.engine.settle(command)
+            command = self.command(part, is_checked=True)
+        return command
+
+    def _answer_late(self, event: Disposed, expired: ExpiredDeliveries) -> None:
+        """Answer an outcome that comes after the end of the lock: it changes nothing."""
+        state = event.state
+        if type(state) is TransactionalState:
+            transaction = self.peer.transaction(state.txn_id)
+            if transaction is not None:
+                transaction.doom("it settles a delivery whose lock has expired")
+        elif not event.settled and (state is None or outcome_of(state, self.terms.default_outcome) is None):
+            return
+        expired.forget(event.tokens)
+        self.traffic.outcomes_late += len(event.tokens)
+        if not event.settled:
+            late = late_state(is_service_bus=self.is_service_bus)
+            self.link.settle_sent(event.first_id, len(event.tokens), late)
 
     def _retire(self, event: Disposed, state: TransactionalState) -> None:
         """Keep outcomes that the peer says in a transaction; a transaction that is not open ends the link."""
@@ -310,19 +413,22 @@ class ConsumerLink:
             consumer_link.link.settle_sent(first_id, count, _REJECTED if type(state) is Rejected else state)
 
 
-def redelivered(body: Buffer, entry: Entry | None, now_us: int = 0) -> Buffer:
+def redelivered(body: Buffer, entry: Entry | None, now_us: int = 0, added: Mapping[str, Any] | None = None) -> Buffer:
     """Return a message as it is sent: with the delivery count, annotations and remaining time to live of its entry.
 
-    `now_us` is the elapsed time; 0: the time to live stays. A message from another queue has none.
+    `now_us` is the elapsed time; 0: the time to live stays. A message from another queue has none. `added` are further
+    message annotations.
     """
     if entry is None:
-        return body
+        if not added:
+            return body
+        entry = PLAIN
     ttl_ms: int | None = KEPT_TTL
     if entry.expires_us and now_us:
         ttl_ms = max(1, (entry.expires_us - now_us) // 1000)
     elif entry.origin:
         ttl_ms = None
-    elif not (entry.count or entry.annotations or entry.marks):
+    elif not (entry.count or entry.annotations or entry.marks or added):
         return body
     try:
         annotations = {decode(key)[0]: decode(value)[0] for key, value in entry.added}
@@ -330,7 +436,7 @@ def redelivered(body: Buffer, entry: Entry | None, now_us: int = 0) -> Buffer:
         return with_header(
             body,
             delivery_count=entry.count,
-            annotations=annotations or None,
+            annotations={**annotations, **(added or {})} or None,
             ttl_ms=ttl_ms,
             was_acquired=was_acquired,
         )

@@ -96,6 +96,9 @@ class ConsumerPeer(LinkPeer, Protocol[Consumer_contra]):
     def consumer_ready(self, consumer_link: Consumer_contra, ready: ConsumerReady) -> None:
         """Answer a consumer's attach."""
 
+    def transaction(self, transaction_id: bytes) -> Transaction | None:
+        """Return an open transaction of the connection; None if there is none of that id."""
+
     def retire(self, consumer_link: Consumer_contra, event: Disposed, outcome: Outcome) -> bool:
         """Keep outcomes that the receiver says in a transaction; return False if there is no such transaction."""
 

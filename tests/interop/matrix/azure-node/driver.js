@@ -7,7 +7,6 @@ const known = Object.assign({}, require('./queues.js'), require('./topics.js'), 
 
 const not_offered = {
     released: 'abandonMessage modifies; no call releases a message',
-    browse: "no source with copy; peekMessages needs a node NAME/$management, which the broker does not have",
     selector: "the rules of a Service Bus subscription filter messages; receivers have no selectors",
     'temporary-queue': 'no dynamic source',
     'temporary-topic': 'no dynamic target',

@@ -27,7 +27,6 @@ _DELAY = timedelta(seconds=1)
 _WIRED = "get_subscription_receiver receives from the queue TOPIC/Subscriptions/NAME, attached to the muxer TOPIC"
 _NOT_OFFERED = {
     "released": "abandon_message modifies; no call releases a message",
-    "browse": "no source with copy; peek_messages needs a node NAME/$management, which the broker does not have",
     "selector": "the rules of a Service Bus subscription filter messages; receivers have no selectors",
     "temporary-queue": "no dynamic source",
     "temporary-topic": "no dynamic target",
@@ -136,6 +135,28 @@ def _modified(client: ServiceBusClient, name: str) -> str:
         _check(1, again.delivery_count, "delivery-count")
         receiver.complete_message(again)
     return "by abandon_message"
+
+
+def _browse(client: ServiceBusClient, name: str) -> str:
+    """Peek, and use what else the node of a queue answers: schedule, cancel, renew, deferred messages."""
+    _put(client, name, "a", "b", "c")
+    with client.get_queue_sender(name) as sender, client.get_queue_receiver(name) as receiver:
+        _check(["a", "b"], [str(one) for one in receiver.peek_messages(max_message_count=2)], "what is shown")
+        _check(["c"], [str(one) for one in receiver.peek_messages(max_message_count=9)], "what is shown next")
+        later = datetime.now(UTC) + timedelta(hours=1)
+        numbers = sender.schedule_messages([ServiceBusMessage("d"), ServiceBusMessage("e")], later)
+        shown = receiver.peek_messages(max_message_count=9, sequence_number=numbers[0])
+        _check(["d", "e"], [str(one) for one in shown], "what is scheduled")
+        sender.cancel_scheduled_messages(numbers)
+        _check([], receiver.peek_messages(max_message_count=9, sequence_number=numbers[0]), "what is cancelled")
+        deferred = _next(receiver)
+        receiver.defer_message(deferred)
+        assert deferred.sequence_number is not None
+        (again,) = receiver.receive_deferred_messages([deferred.sequence_number])
+        _check("a", str(again), "what was deferred")
+        receiver.complete_message(again)
+    _check(["b", "c"], _left(client, name), "what is left")
+    return "by peek_messages; schedule, cancel and deferred messages too"
 
 
 def _lost_link(client: ServiceBusClient, name: str) -> str:
@@ -280,6 +301,7 @@ _KNOWN: dict[str, Callable[[ServiceBusClient, str], str]] = {
     "accepted": _accepted,
     "rejected": _rejected,
     "modified": _modified,
+    "browse": _browse,
     "lost-link": _lost_link,
     "topic": _topic,
     "durable-subscription": _durable_subscription,
