@@ -139,6 +139,8 @@ class Lived:
                 command.delay_ms = self.rng.choice((1, 900, 5000))
             if self.rng.random() < 0.3:
                 command.priority = self.rng.randrange(10)
+            if self.rng.random() < 0.3:
+                command.groups = [self.rng.choice((0, 6, 8, 8, 9)) for _ in bodies]
             self.loop.submit(command)
 
     def take(self) -> None:

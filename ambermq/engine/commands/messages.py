@@ -42,6 +42,8 @@ class Publish(Struct):
     """The Transaction that they belong to; None for none."""
     priority: int = PRIORITY_DEFAULT
     """The priority of each message, 0 to 9."""
+    groups: list[int] = []
+    """The group of each message (entries/group.py), 0 for none; empty if none has one."""
 
     def join(self, other: "Publish", *, bytes_max: int) -> bool:
         """Append the next run if it is alike and both fit into `bytes_max`; return whether it did."""
@@ -58,10 +60,17 @@ class Publish(Struct):
             or other.size + self.size > bytes_max
         ):
             return False
+        self.add(other)
+        return True
+
+    def add(self, other: "Publish") -> None:
+        """Append the messages of another run, whose other properties are alike."""
+        if self.groups or other.groups:
+            none, others = [0] * len(self.bodies), [0] * len(other.bodies)
+            self.groups = (self.groups or none) + (other.groups or others)
         self.bodies += other.bodies
         self.id_hashes += other.id_hashes
         self.size += other.size
-        return True
 
     def split(self, count: int) -> "tuple[Publish, Publish]":
         """Return the first `count` messages and the other messages as two runs."""
@@ -86,6 +95,7 @@ class Publish(Struct):
             self.delay_ms,
             self.transaction,
             self.priority,
+            self.groups[start:end],
         )
 
 

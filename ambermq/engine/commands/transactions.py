@@ -57,9 +57,7 @@ class Post(Struct):
             or other.reserving != self.reserving
         ):
             return False
-        ours.bodies += theirs.bodies
-        ours.id_hashes += theirs.id_hashes
-        ours.size += theirs.size
+        ours.add(theirs)
         return True
 
 

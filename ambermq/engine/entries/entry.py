@@ -42,6 +42,8 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     due_us: int = 0
     """When it is available, in elapsed time; 0: it does not wait for a time."""
     priority: int = PRIORITY_DEFAULT
+    group: int = 0
+    """The code of its group (group.py); 0: it has none."""
 
     @property
     def added(self) -> tuple[tuple[bytes, bytes], ...]:

@@ -26,6 +26,7 @@ from ambermq.engine.events import (
     Drawn,
     Due,
     Event,
+    Grouped,
     Lost,
     Moved,
     MuxerDeclared,
@@ -373,6 +374,15 @@ def _prioritized(state: State, event: Prioritized) -> State:
     return state.with_fields(time_us=event.time_us, queues=queues.finish())
 
 
+def _grouped(state: State, event: Grouped) -> State:
+    queues = state.queues.mutate()
+    for queue_id in event.queues:
+        queue = queues.get(queue_id)
+        if queue is not None:
+            queues[queue_id] = queue.group(event.first, event.count, event.codes)
+    return state.with_fields(time_us=event.time_us, queues=queues.finish())
+
+
 def _clock_stepped(state: State, event: ClockStepped) -> State:
     return state.with_fields(time_us=event.time_us, stepped_us=state.stepped_us + event.time_us - event.old_us)
 
@@ -418,6 +428,7 @@ APPLY: Final[Mapping[type, Callable[[State, Any], State]]] = {
     Timed: _timed,
     Scheduled: _scheduled,
     Prioritized: _prioritized,
+    Grouped: _grouped,
     Acquired: acquired,
     Settled: settled,
     Purged: _purged,

@@ -10,6 +10,7 @@ from typing import Final
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.release_parts import CHANGES_PER_RETURN
 from ambermq.engine.dispatch.demand import RETURN_OUTCOMES, Demand
+from ambermq.engine.dispatch.group_notes import note_groups
 from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.entry import PLAIN
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, unpack_words
@@ -20,6 +21,7 @@ from ambermq.engine.events import (
     Discarded,
     Due,
     Event,
+    Grouped,
     Moved,
     Prioritized,
     ProducerAttached,
@@ -233,6 +235,8 @@ class LoggedState:
                 self.demand.note_returns(event, self.state)
             before = self.state
             self.state = APPLY[type(event)](self.state, event) if after is None else after
+            if self.demand.groups and (offering := note_groups(self.demand.groups, event, before, self.state)):
+                self.demand.touch(offering)
             if type(event) is Published:
                 if not event.durable:
                     self._pending.volatile.add(offset, len(event.bodies))
@@ -310,8 +314,8 @@ class LoggedState:
 
 
 def _is_about_messages(event: Event) -> bool:
-    """Return whether an event gives messages their times or priority, and is too small to matter for a batch."""
-    return isinstance(event, (Timed, Scheduled, Prioritized)) and len(event.queues) <= _FEW_QUEUES
+    """Return whether an event gives messages times, groups or priority, and is too small to matter for a batch."""
+    return isinstance(event, (Timed, Scheduled, Prioritized, Grouped)) and len(event.queues) <= _FEW_QUEUES
 
 
 def _timed_ranges(queue: Queue) -> Iterator[tuple[int, int, int]]:

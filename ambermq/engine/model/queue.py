@@ -25,6 +25,7 @@ from ambermq.engine.entries.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.engine.entries.redelivery_order import merge_returned
 from ambermq.engine.model.counters import Counters
+from ambermq.engine.model.groups import NO_GROUPS, Groups, with_codes, without_codes
 from ambermq.engine.model.levels import (
     NO_LEVELS,
     Levels,
@@ -96,11 +97,18 @@ class Queue(Struct, frozen=True):
     """Words of entries that are scheduled for later. Each has columns, which say when."""
     levels: Levels = NO_LEVELS
     """The available entries of other priorities than the default one. Each has columns, which say which."""
+    groups: Groups = NO_GROUPS
+    """The number of its messages of each group. Each has columns, which say which."""
 
     @property
     def available(self) -> int:
         """Messages available."""
         return self.ready.count + self.returned.count + (count_of(self.levels) if self.levels else 0)
+
+    @property
+    def has_groups(self) -> bool:
+        """Return whether groups decide who gets its messages: some of them have groups."""
+        return bool(self.groups) and self.settings.groups
 
     @property
     def waiting(self) -> int:
@@ -202,6 +210,23 @@ class Queue(Struct, frozen=True):
             entries[word >> 16] = plain if before is None else replace(before, due_us=due_us)
         scheduled = merge_returned(self.scheduled, taken)
         return replace(self, ready=ready, scheduled=scheduled, entries=entries.finish())
+
+    def group(self, first: int, count: int, codes: bytes) -> "Queue":
+        """Return the queue with groups of `count` entries from `first` on, as an event has them."""
+        if not self.settings.groups:
+            return self
+        known, last = unpack_words(codes), len(codes) // WORD_BYTES - 1
+        entries, added = self.entries.mutate(), list[int]()
+        for word in unpack_words(words_between(self.ready, first, first + count)):
+            code = known[min((word >> 16) - first, last)]
+            if code:
+                entries[word >> 16] = replace(entries.get(word >> 16, PLAIN), group=code)
+                added.append(code)
+        return replace(self, entries=entries.finish(), groups=with_codes(self.groups, added))
+
+    def _groups_without(self, words: bytes) -> Groups:
+        """Return `groups` without some entries."""
+        return without_codes(self.groups, [self.entries.get(word >> 16, PLAIN).group for word in unpack_words(words)])
 
     def prioritize(self, first: int, count: int, priority: int) -> "Queue":
         """Return the queue with a priority of those of `count` entries from `first` on that were never acquired."""
@@ -339,6 +364,7 @@ class Queue(Struct, frozen=True):
             acquired_count=self.acquired_count - count,
             acquired_size=self.acquired_size - size,
             accepted=self.accepted + count,
+            groups=self.groups and self._groups_without(taken),
         )
 
     def _rejected(self, taken: bytes, acquired: "PersistentMap[int, PersistentQueue]", outcome: Outcome) -> "Queue":
@@ -378,6 +404,7 @@ class Queue(Struct, frozen=True):
             timed=timed,
             size=self.size - size,
             counters=self.counters.plus(counter, count),
+            groups=self.groups and self._groups_without(taken),
         )
 
     def _return_entries(
@@ -504,6 +531,7 @@ class Queue(Struct, frozen=True):
             size=self.size - total_size(removed),
             counters=self.counters.plus("purged", len(removed) // WORD_BYTES),
             levels=levels,
+            groups=self.groups and self._groups_without(removed),
         )
 
     def _purge_all(self) -> "Queue":
@@ -523,6 +551,7 @@ class Queue(Struct, frozen=True):
             timed=sum([bool(entry.expires_us) for entry in kept.values()]),
             size=sum(map(size_of, words)),
             counters=self.counters.plus("purged", self.waiting - self.scheduled.count),
+            groups=with_codes(NO_GROUPS, [entry.group for entry in kept.values()]),
         )
 
     def without(self, words: bytes, counter: str) -> "tuple[bytes, Queue]":
@@ -535,8 +564,9 @@ class Queue(Struct, frozen=True):
             return removed, self
         entries, exclusions, timed = self._columns_without(removed)
         counters = self.counters.plus(counter, len(removed) // WORD_BYTES) if counter else self.counters
-        size = self.size - total_size(removed)
-        return removed, replace(rest, entries=entries, exclusions=exclusions, timed=timed, size=size, counters=counters)
+        size, groups = self.size - total_size(removed), self.groups and self._groups_without(removed)
+        after = {"entries": entries, "exclusions": exclusions, "timed": timed, "groups": groups}
+        return removed, replace(rest, size=size, counters=counters, **after)
 
     def _without_waiting(self, words: bytes) -> "tuple[bytes, Queue]":
         """Return those of packed `words` that wait, and the queue with its lists without them."""
@@ -593,9 +623,10 @@ class Queue(Struct, frozen=True):
 
     def receive(self, words: bytes, entries: "Iterable[tuple[int, Entry]]", now_us: int) -> "Queue":
         """Return the queue with messages of other queues at its tail; `entries` has the columns by entry."""
-        known = self.entries.mutate()
-        known.update(entries)
-        queue = replace(self.push(words, total_size(words), now_us), entries=known.finish())
+        known, columns = self.entries.mutate(), tuple(entries)
+        known.update(columns)
+        groups = with_codes(self.groups, [entry.group for _, entry in columns])
+        queue = replace(self.push(words, total_size(words), now_us), entries=known.finish(), groups=groups)
         return queue._with_levels_of(words) if self.settings.priorities else queue  # noqa: SLF001 - another value of it
 
     def deliver(self, words: bytes, arrivals: bytes, entries: "Sequence[tuple[int, Entry]]", now_us: int) -> "Queue":

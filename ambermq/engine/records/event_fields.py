@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ambermq.engine.entries.entry_word import WORD_BYTES
-from ambermq.engine.events import Event, Moved, Prioritized, Published, QueueDeclared, Scheduled, Timed
+from ambermq.engine.events import Event, Grouped, Moved, Prioritized, Published, QueueDeclared, Scheduled, Timed
 from ambermq.engine.events.event_type import Facts
 from ambermq.engine.events.registry import BY_CLASS, REGISTRY
 
@@ -33,7 +33,7 @@ def facts_of(event: Event, name: QueueName) -> Facts:
     facts = one.facts(event)
     by = getattr(event, "by", "")
     facts |= {"by": by} if by else {}
-    if isinstance(event, (Published, Moved, Timed, Scheduled, Prioritized)):
+    if isinstance(event, (Published, Moved, Timed, Scheduled, Prioritized, Grouped)):
         return facts | {"queues": [name(queue) or "" for queue in queues], "queue_ids": list(queues)}
     if not queues:
         return facts

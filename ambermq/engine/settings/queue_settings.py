@@ -61,11 +61,26 @@ class Settings(Struct, frozen=True, omit_defaults=True):
     """Whether nothing is delivered."""
     priorities: bool = False
     """Whether messages of a higher priority are delivered first."""
+    groups: bool = False
+    """Whether the messages of a group go to one consumer, in order."""
+    group_rebalance: bool = False
+    """Whether a new consumer unbinds the groups of which no message is out."""
+
+    @property
+    def for_first_release(self) -> "Settings":
+        """Return those of these settings that the first release knows, or may ignore."""
+        return Settings(
+            self.template,
+            self.messages_max,
+            priorities=self.priorities,
+            groups=self.groups,
+            group_rebalance=self.group_rebalance,
+        )
 
     @property
     def is_first_release(self) -> bool:
         """Return whether the first release knows all of these settings, or may ignore them."""
-        return self == Settings(self.template, self.messages_max, priorities=self.priorities)
+        return self == self.for_first_release
 
     @property
     def makes_room(self) -> bool:
@@ -88,5 +103,5 @@ class Settings(Struct, frozen=True, omit_defaults=True):
 
 
 def new_settings(template: str, **values: Any) -> Settings:
-    """Return the settings of a queue that is declared now; a queue of an older log has no priorities."""
-    return Settings(template, **{"priorities": True, **values})
+    """Return the settings of a queue that is declared now; one of an older log has neither priorities nor groups."""
+    return Settings(template, **{"priorities": True, "groups": True, **values})

@@ -191,6 +191,18 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             text="whether messages of a higher priority are delivered first",
             off="messages are delivered in the order of their arrival",
         ),
+        Setting(
+            name="groups",
+            kind=SettingKind.FLAG,
+            text="whether the messages of a group go to one consumer, in order",
+            off="`group-id` has no effect",
+        ),
+        Setting(
+            name="group_rebalance",
+            kind=SettingKind.FLAG,
+            text="whether a new consumer unbinds the groups of which no message is out",
+            off="a new consumer gets new groups only",
+        ),
     )
 }
 """Each setting by its name, in the order of listings."""

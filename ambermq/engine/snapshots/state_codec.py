@@ -17,7 +17,8 @@ Rule 2. Everything is sorted by id or offset, because maps iterate in the order 
 Rule 3. A block is made in a fraction of a millisecond, because a broker may be running.
 Rule 4. There can be any number of blocks of one kind. Entries come after their words. Counts are compared with those
         that were written; a difference is an ImageFault, so no caller gets a partial state.
-Rule 5. Derived values are not written but computed again: links of a node, containers of no-local subscriptions.
+Rule 5. Derived values are not written but computed again: links of a node, groups of a queue, containers of no-local
+        subscriptions.
 """
 
 from collections import Counter
@@ -37,6 +38,7 @@ from ambermq.engine.entries.priority import PRIORITY_MAX
 from ambermq.engine.errors import EngineError
 from ambermq.engine.model.attachment import Attachment, Condition
 from ambermq.engine.model.counters import Counters
+from ambermq.engine.model.groups import NO_GROUPS, with_codes
 from ambermq.engine.model.levels import NO_LEVELS, Levels, count_of, with_words
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.muxer import Muxer, MuxerKind, Options
@@ -452,6 +454,7 @@ class _Parts:
             delayed,
             scheduled,
             levels,
+            with_codes(NO_GROUPS, [entry.group for entry in entries.values()]),
         )
 
     def _levels(self, queue: int) -> Levels:

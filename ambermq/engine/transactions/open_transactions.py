@@ -105,7 +105,8 @@ class OpenTransactions:
 def _head_bytes(post: Post, chunk_bytes: int) -> int:
     """Return the bytes of the records of a post without the messages, at most.
 
-    Each message names the queues and its pieces; its time to live, its due time and its priority have a record each.
+    Each message names the queues and its pieces; its time to live, its due time, its group and its priority
+    have a record each.
     """
     messages, queues_bytes = post.messages, WORD_BYTES * len(post.queues)
     size = sum([RECORD.size + queues_bytes + WORD_BYTES * (2 + len(body) // chunk_bytes) for body in messages.bodies])
@@ -115,6 +116,8 @@ def _head_bytes(post: Post, chunk_bytes: int) -> int:
         size += RECORD.size + queues_bytes + WORD_BYTES * len(messages.bodies)
     if messages.priority != PRIORITY_DEFAULT:
         size += RECORD.size + queues_bytes
+    if messages.groups:
+        size += RECORD.size + queues_bytes + WORD_BYTES * len(messages.bodies)
     return size
 
 

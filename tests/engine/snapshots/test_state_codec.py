@@ -72,7 +72,7 @@ def test_every_attribute_is_known_to_the_image() -> None:
     assert [*Queue.__struct_fields__] == [
         *("id", "name", "settings", "ready", "returned", "acquired", "entries", "exclusions", "size"),
         *("acquired_count", "acquired_size", "published", "delivered", "accepted", "counters", "lifetime", "consumers"),
-        *("aside", "timed", "runs", "delayed", "scheduled", "levels"),
+        *("aside", "timed", "runs", "delayed", "scheduled", "levels", "groups"),
     ]
     assert [*Entry.__struct_fields__] == [
         *(
@@ -86,6 +86,7 @@ def test_every_attribute_is_known_to_the_image() -> None:
             "expires_us",
             "due_us",
             "priority",
+            "group",
         ),
     ]
 

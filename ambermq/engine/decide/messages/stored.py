@@ -1,7 +1,7 @@
 """The records of messages that their queues take: in one run, in several, or in pieces if they are large.
 
 Rule 1. A run's messages fit into half of a batch, and all its heads into the other half.
-Rule 2. What says when messages expire or are due, and their priority, is behind them, in the same batch.
+Rule 2. What says when messages expire or are due, their groups and their priority, is behind them, in the same batch.
 """
 
 from collections.abc import Sequence
@@ -24,8 +24,9 @@ from ambermq.log.format.record import RECORD
 __all__ = ["event_messages_max", "head_bytes", "published", "stored"]
 
 _RECORD_BYTES: Final = RECORD.size
-_SCHEDULED_MAX: Final = 1000
-"""The maximum of scheduled messages in one event, which is in one batch with the event of the messages."""
+_DESCRIBED_MAX: Final = 1000
+"""The maximum of messages in one event that are scheduled or have groups: an event in the same batch has a word for
+each."""
 
 
 def stored(command: Publish, queues: tuple[int, ...], context: DecisionContext, size: int) -> Decision:
@@ -36,15 +37,15 @@ def stored(command: Publish, queues: tuple[int, ...], context: DecisionContext, 
     if command.size > config.chunk_bytes:
         return _large_run(command, queues, context), [done]
     messages_max = count if size <= context.batch_bytes_max // 2 else event_messages_max(queues, context)
-    is_plain = command.priority == PRIORITY_DEFAULT
+    is_plain = command.priority == PRIORITY_DEFAULT and not command.groups
     if messages_max == count and is_plain and not (command.ttl_ms or command.time_ms or command.delay_ms):
         # The common case.
         place, bodies = (context.next_offset, context.now_us), command.bodies
         return [published(command, queues, place, list(map(len, bodies)), bodies, command.id_hashes)], [done]
     events: list[Event] = []
     offset = context.next_offset
-    if due_us_of(command, context.now_us, context.now_us):
-        messages_max = min(messages_max, _SCHEDULED_MAX)
+    if command.groups or due_us_of(command, context.now_us, context.now_us):
+        messages_max = min(messages_max, _DESCRIBED_MAX)
     for start in range(0, count, messages_max):
         part = command if messages_max >= count else command.part(start, start + messages_max)
         place, bodies = (offset, context.now_us), part.bodies
@@ -87,7 +88,7 @@ def event_messages_max(queues: tuple[int, ...], context: DecisionContext) -> int
 def _large_run(command: Publish, queues: tuple[int, ...], context: DecisionContext) -> list[Event]:
     """Return the events of a run that may exceed a batch: one run for each message, in chunks if it is large."""
     events: list[Event] = []
-    for body, id_hash in zip(command.bodies, command.id_hashes, strict=True):
+    for index, (body, id_hash) in enumerate(zip(command.bodies, command.id_hashes, strict=True)):
         piece_bytes = context.config.chunk_bytes
         view = memoryview(body)
         pieces = [view[start : start + piece_bytes] for start in range(0, len(view), piece_bytes)] or [view]
@@ -99,7 +100,8 @@ def _large_run(command: Publish, queues: tuple[int, ...], context: DecisionConte
         offset = context.next_offset + len(chunks)
         last = pieces[-1:] if chunks else [body]
         event = published(command, queues, (offset, context.now_us), [len(view)], last, [id_hash], chunks)
-        additions = additions_of(command, event, context.now_us, offset + 1)
+        part = command.part(index, index + 1) if command.groups else command
+        additions = additions_of(part, event, context.now_us, offset + 1)
         events += [event, *additions]
         context = replace(context, next_offset=offset + 1 + len(additions))
     return events
