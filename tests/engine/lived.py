@@ -137,10 +137,10 @@ class Lived:
             command = Publish("link", self.rng.choice(producers), 0, bodies, hashes, size)
             if self.rng.random() < 0.15:
                 command.delay_ms = self.rng.choice((1, 900, 5000))
-            if self.rng.random() < 0.3:
-                command.priority = self.rng.randrange(10)
-            if self.rng.random() < 0.3:
-                command.groups = [self.rng.choice((0, 6, 8, 8, 9)) for _ in bodies]
+            if len(self.bodies) % 3 == 0:
+                command.priority = len(self.bodies) % 10
+            if len(self.bodies) % 4 == 1:
+                command.groups = [(0, 6, 8, 8, 9)[(len(self.bodies) + index) % 5] for index in range(len(bodies))]
             self.loop.submit(command)
 
     def take(self) -> None:

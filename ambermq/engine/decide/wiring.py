@@ -232,8 +232,9 @@ def _declare_queue(state: State, command: DeclareQueue, context: DecisionContext
     if queue is None:
         check_name_allowed(name)
         return new_queue(state, name, command.settings, context), [Answered(command.key, {"created": True})]
-    if queue.settings != command.settings:
-        found, asked = settings_text(queue.settings), settings_text(command.settings)
+    if not queue.settings.is_as_asked(command.settings):
+        asked = settings_text(command.settings, queue.settings)
+        found = settings_text(queue.settings, command.settings)
         instead = ": update it" if queue.settings.template == command.settings.template else ""
         why = f"queue {name!r} exists with {found}, but the request asks for {asked}{instead}"
         raise Refused("amqp:precondition-failed", why)

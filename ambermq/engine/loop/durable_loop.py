@@ -16,10 +16,11 @@ Rule 5. Only a decision may fail by itself. Any other exception leaves the state
         so it is fatal. `failure` holds it, every later step and completed raise it, and the log is not written again.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from select import POLLIN, poll
-from typing import final
+from typing import Final, final
 
 from ambermq.engine.commands import (
     Command,
@@ -57,6 +58,9 @@ from ambermq.log.write.body_holds import BodyHold
 from ambermq.log.write.log import Log
 
 __all__ = ["DurableLoop"]
+
+_LOOPED_MAX: Final = 10
+"""The queues that a report of loops names."""
 
 
 @final
@@ -130,6 +134,18 @@ class DurableLoop(DecidedState):
             poller.poll()
             self.log.completed()
         self.schedule.logged(now_us, self.log)
+
+    def take_looped(self) -> list[tuple[str, int]]:
+        """Return the queues whose messages have ended since the last call because their dead letters go round.
+
+        Each with the number of messages, the queues with most first. An empty name stands for deleted queues, and for
+        those beyond the first few.
+        """
+        counts: Counter[str] = Counter()
+        for queue_id, count in self._dead_letters.take_looped().items():
+            queue = self.state.queues.get(queue_id)
+            counts["" if queue is None or len(counts) >= _LOOPED_MAX else queue.name] += count
+        return counts.most_common()
 
     def submit(self, command: Command) -> None:
         """Queue a command for the next tick; it joins the one before if both are parts of one run."""

@@ -11,7 +11,7 @@ from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.release_parts import CHANGES_PER_RETURN
 from ambermq.engine.dispatch.demand import RETURN_OUTCOMES, Demand
 from ambermq.engine.dispatch.group_notes import note_groups
-from ambermq.engine.entries.discard_reason import MoveReason
+from ambermq.engine.entries.discard_reason import DiscardReason, MoveReason
 from ambermq.engine.entries.entry import PLAIN
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, unpack_words
 from ambermq.engine.entries.outcome import OutcomeKind
@@ -284,7 +284,10 @@ class LoggedState:
                 changes += len(event.words) // WORD_BYTES
                 self.demand.touch(event.queue)
             elif type(event) is Discarded:
-                changes += len(event.words) // WORD_BYTES // LEAVES_PER_CHANGE
+                count = len(event.words) // WORD_BYTES
+                changes += count // LEAVES_PER_CHANGE
+                if event.reason is DiscardReason.LOOP:
+                    self._dead_letters.note_looped(event.queue, count)
             elif type(event) is QueueConfigured:
                 self._note_configured(event)
             elif type(event) is ProducerAttached or type(event) is ProducerDetached:

@@ -4,12 +4,22 @@ Rule 1. A later setting is added with a default that switches it off, so older r
 Rule 2. Records leave out the defaults of all settings but the two that the first release wrote into every record.
 """
 
+from types import MappingProxyType
 from typing import Any, Final, final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-__all__ = ["COUNT_MAX", "DEAD_LETTER", "DROP_HEAD", "DURATION_MS_MAX", "REJECT", "Settings", "new_settings"]
+__all__ = [
+    "COUNT_MAX",
+    "DEAD_LETTER",
+    "DROP_HEAD",
+    "DURATION_MS_MAX",
+    "NEW_QUEUES",
+    "REJECT",
+    "Settings",
+    "new_settings",
+]
 
 COUNT_MAX: Final = (1 << 63) - 1
 """The highest count of messages or other things: the maximum of a long in AMQP and in the log."""
@@ -23,6 +33,8 @@ DROP_HEAD: Final = "drop-head"
 """The overflow policy that discards the oldest messages."""
 DEAD_LETTER: Final = "dead-letter"
 """The overflow policy that moves the oldest messages to the dead-letter target."""
+NEW_QUEUES: Final = MappingProxyType({"priorities": True, "groups": True})
+"""The settings that new queues have, and that queues of older logs have not."""
 
 
 @final
@@ -87,6 +99,14 @@ class Settings(Struct, frozen=True, omit_defaults=True):
         """Return whether the oldest messages make room for a message that would pass a maximum."""
         return self.overflow == DROP_HEAD or (self.overflow == DEAD_LETTER and bool(self.dead_letter))
 
+    def is_as_asked(self, asked: "Settings") -> bool:
+        """Return whether a queue with these settings is one that is declared with others.
+
+        A queue of an older log is, although it has not the settings that new queues have.
+        """
+        missing: dict[str, int | str | bool] = {name: False for name in NEW_QUEUES if not getattr(self, name)}
+        return self == asked.with_values(missing)
+
     def redelivery_after_ms(self, count: int) -> int:
         """Return how long a message waits after so many failed deliveries. Part of the fold: it never changes."""
         delay_ms, longest_ms = self.redelivery_delay_ms, self.redelivery_delay_ms_max or DURATION_MS_MAX
@@ -103,5 +123,5 @@ class Settings(Struct, frozen=True, omit_defaults=True):
 
 
 def new_settings(template: str, **values: Any) -> Settings:
-    """Return the settings of a queue that is declared now; one of an older log has neither priorities nor groups."""
-    return Settings(template, **{"priorities": True, "groups": True, **values})
+    """Return the settings of a queue that is declared now, unless `values` say otherwise."""
+    return Settings(template, **{**NEW_QUEUES, **values})

@@ -10,7 +10,15 @@ from enum import Enum
 from typing import Any, Final
 
 from ambermq.engine.errors import EngineError
-from ambermq.engine.settings.queue_settings import COUNT_MAX, DEAD_LETTER, DROP_HEAD, DURATION_MS_MAX, REJECT, Settings
+from ambermq.engine.settings.queue_settings import (
+    COUNT_MAX,
+    DEAD_LETTER,
+    DROP_HEAD,
+    DURATION_MS_MAX,
+    NEW_QUEUES,
+    REJECT,
+    Settings,
+)
 
 __all__ = ["OFF", "SETTINGS", "Setting", "SettingKind", "changed_settings", "settings_text", "values_of_settings"]
 
@@ -226,11 +234,16 @@ def changed_settings(settings: Settings, changes: Mapping[str, object]) -> Setti
     return settings.with_values(values)
 
 
-def settings_text(settings: Settings) -> str:
-    """Return settings on one line: the length first, then what differs from the defaults."""
+def settings_text(settings: Settings, beside: Settings | None = None) -> str:
+    """Return settings on one line: the length first, then what differs from the defaults.
+
+    With `beside` also what differs from those settings.
+    """
     others = [
         f"{name} {value}"
         for name, value in values_of_settings(settings).items()
-        if name == "messages_max" or value != SETTINGS[name].default
+        if name == "messages_max"
+        or value not in (SETTINGS[name].default, NEW_QUEUES.get(name, SETTINGS[name].default))
+        or (beside is not None and value != getattr(beside, name))
     ]
     return f"{', '.join(others)} of template {settings.template!r}"

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import IO, Final
+from typing import IO, Any, Final
 
 import click
 
@@ -16,6 +16,7 @@ from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient, created_queue
 from ambermq.tools.client.near_queues import near_queues
 from ambermq.tools.client.queue_completion import complete_queue
+from ambermq.tools.messages.header_options import MessageFields, fields_of, header_options
 from ambermq.tools.messages.message_input import (
     MEMORY_BYTES_MAX,
     STANDARD_INPUT,
@@ -71,6 +72,7 @@ Encode = Callable[[MessageDraft, int], Buffer]
 @click.option("--no-create", is_flag=True, help="Exit 6 if there is no queue at ADDRESS, instead of creating it.")
 @click.option("--property", "pairs", multiple=True, metavar="K=V", help="Application property; may be repeated.")
 @click.option("--id", "message_id", help="Message-id; with --count they are ID-1, ID-2 and so on.")
+@header_options
 @click.option("--durable/--no-durable", default=True, show_default=True, help="Send durable messages.")
 @click.option(
     "--keep-header", is_flag=True, help="With --ndjson also send the lines' delivery counts and delivery annotations."
@@ -103,6 +105,7 @@ def send(
     rate: float | None,
     timeout: float,
     output: str,
+    **header: Any,
 ) -> None:
     """Send messages to ADDRESS and wait until they are accepted.
 
@@ -112,7 +115,7 @@ def send(
     command says so on standard error.
     """
     target = BrokerUrl.parse(broker_url(url, data))
-    properties = _properties(pairs)
+    properties, fields = _properties(pairs), fields_of(**header)
     if ndjson and lines:
         raise click.UsageError("give --lines or --ndjson, not both")
     if ndjson or lines:
@@ -142,7 +145,7 @@ def send(
         whole = count if path is None or file is not None else None
         began = time.monotonic()
         with _accepted_count_in_errors(publisher, address), ProgressCounter("sent", whole) as progress:
-            _publish(publisher, drafts, properties, encode, progress, rate=rate)
+            _publish(publisher, _with_fields(drafts, properties, fields), encode, progress, rate=rate)
         _report(publisher, address, time.monotonic() - began, output)
 
 
@@ -175,6 +178,17 @@ def _encoded(
     return start if body is None else message_with_body(start, body, bytes_max=bytes_max)
 
 
+def _with_fields(
+    drafts: Iterator[MessageDraft], properties: dict[str, str], fields: MessageFields
+) -> Iterator[MessageDraft]:
+    """Yield drafts with the application properties and the fields of the command's options."""
+    for draft in drafts:
+        if properties:
+            draft.properties = with_properties(draft.properties, properties)
+        fields.set_in(draft)
+        yield draft
+
+
 def _print_reason(reason: str) -> None:
     """Print on standard error why no message leaves."""
     click.echo(f"waiting: the broker gives no credit and no outcome ({reason or 'it gave no reason'})", err=True)
@@ -183,7 +197,6 @@ def _print_reason(reason: str) -> None:
 def _publish(
     publisher: Publisher,
     drafts: Iterator[MessageDraft],
-    properties: dict[str, str],
     encode: Encode,
     progress: ProgressCounter,
     *,
@@ -191,8 +204,6 @@ def _publish(
 ) -> None:
     began = time.monotonic()
     for number, draft in enumerate(drafts):
-        if properties:
-            draft.properties = with_properties(draft.properties, properties)
         if rate:
             publisher.wait_until(began + number / rate)
         publisher.offer(encode(draft, number), number)
