@@ -170,7 +170,7 @@ class Dispatch(Struct):
     def select(self, queue: Queue, ring: deque[Want]) -> bool:
         """Deliver the messages that consumers select from a queue; return whether the next tick may deliver more."""
         has_more, last = False, None
-        if queue.has_groups:
+        if queue.groups and queue.has_groups:
             self._prepare_groups(queue, ring)
         for want in sorted(ring, key=_priority_of) if queue.id in self.demand.prioritized else list(ring):
             if want.credit <= 0:
@@ -200,7 +200,7 @@ class Dispatch(Struct):
                 ring.rotate(-1)
         elif has_more:
             ring.rotate(-1)
-        if queue.has_groups:
+        if queue.groups and queue.has_groups:
             has_more |= self.demand.lines(queue.id, self.groups_max).restarts_scans
         return has_more
 
@@ -236,7 +236,7 @@ class Dispatch(Struct):
 
         With `priority` those that have it; then the queue has several.
         """
-        if queue.has_groups:
+        if queue.groups and queue.has_groups:
             return self._serve_groups(queue, ring)
         if priority is None and queue.levels:
             return all(self.serve(self.state.queues[queue.id], ring, one) for one in queue.serving_order)

@@ -8,7 +8,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ambermq.engine.commands import AttachConsumer, Command, DetachConsumer, Publish, PurgeQueue, Settle, UpdateQueue
+from ambermq.engine.commands import (
+    AttachConsumer,
+    BeginTransaction,
+    Command,
+    DetachConsumer,
+    Discharge,
+    Publish,
+    PurgeQueue,
+    Settle,
+    Transaction,
+    UpdateQueue,
+)
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import ConsumerReady, Deliver, Effect
 from ambermq.engine.entries.entry import PLAIN
@@ -32,7 +43,7 @@ def code_of(body: bytes) -> int:
     return 0 if body[:1] == b"-" else group_code(body[:1].decode(), is_last=body.endswith(b"!"))
 
 
-def run_of(producer: int, *bodies: bytes, **values: int) -> Publish:
+def run_of(producer: int, *bodies: bytes, **values: object) -> Publish:
     """Return messages whose first letters are their groups."""
     codes = [code_of(body) for body in bodies]
     command = Publish("link", producer, 0, list(bodies), [0] * len(bodies), sum(map(len, bodies)))
@@ -515,4 +526,31 @@ def test_any_mix_obeys_the_model(rng: random.Random, steps: int, kind: str) -> N
         model.do()
     assert not model.waiting
     assert {who for _, who in model.out.values()} <= {last}
+    again(rig)
+
+
+def test_runs_that_are_joined_keep_their_groups() -> None:
+    """Also with messages without a group; a part has those of its messages."""
+    run = run_of(5, b"-1", b"-2")
+    for index, other in enumerate((run_of(5, b"a1", b"-3"), run_of(5, b"-4"))):
+        other.first_id = 2 + 2 * index
+        assert run.join(other, bytes_max=100)
+    assert run.groups == [0, 0, code_of(b"a"), 0, 0]
+    assert run.part(2, 4).groups == [code_of(b"a"), 0]
+    assert run.part(0, 1).bodies == [b"-1"]
+
+
+def test_a_transaction_posts_groups(rig: Rig) -> None:
+    """They are there with its commit, each message in its own."""
+    producer, transaction = rig.producer(), Transaction(b"t")
+    rig.do(BeginTransaction(transaction))
+    rig.do(run_of(producer, b"a1", b"-1", transaction=transaction), run_of(producer, b"b1", transaction=transaction))
+    assert not rig.queue().groups
+    rig.do(Discharge("key", transaction))
+    assert sorted(rig.queue().groups.values()) == [1, 1]
+    first, second = rig.consumer(), rig.consumer()
+    for consumer in (first, second):
+        rig.loop.set_credit(consumer, 9)
+    rig.do()
+    assert got(send(rig, b"b2", b"a2")) == {first: [b"b2", b"a2"]}
     again(rig)
