@@ -245,13 +245,13 @@ class GroupTurns:
         self._limits.visits -= 1
         entry = self._queue.entries.get(word >> 16, PLAIN)
         if not entry.group:
-            if not self._is_offered(word, entry):
+            if self._has_expired(word):
                 return False
             self._give(word, entry, consumer)
             return True
         line = lines.line(entry.group)
         if line.owner in (0, consumer) and not line.waiting and not line.delayed and word not in lines.parked:
-            if not self._is_offered(word, entry):
+            if self._has_expired(word):
                 return False
             if not line.owner:
                 lines.bind(line, consumer)
@@ -268,10 +268,11 @@ class GroupTurns:
 
     def _is_offered(self, word: int, entry: Entry) -> bool:
         """Return whether a message is available and has not expired."""
+        return self._queue_has(word, entry) and not self._has_expired(word)
+
+    def _has_expired(self, word: int) -> bool:
         queue = self._queue
-        if not self._queue_has(word, entry):
-            return False
-        return not ((queue.timed or queue.runs) and self._limits.has_expired(word))
+        return bool(queue.timed or queue.runs) and self._limits.has_expired(word)
 
     def _queue_has(self, word: int, entry: Entry) -> bool:
         returned, ready = self._queue.available_of(_priority(self._queue, entry))
