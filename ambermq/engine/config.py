@@ -24,6 +24,7 @@ _POSITIVE: Final = (
     "dead_letter_retry_ms",
     "transaction_ms_max",
     "dedup_ids_max",
+    "groups_max",
 )
 """These are at least 1: a tick with a limit of 0 makes no progress, and a timer of 0 ms never rests."""
 
@@ -78,6 +79,9 @@ class EngineConfig:
     """The maximum bytes of the messages of all open transactions, which are in memory; further ones are rejected."""
     transaction_ms_max: int = 60_000
     """The age at which an open transaction is rolled back."""
+    groups_max: int = 10_000
+    """The maximum of groups of one queue that are bound to consumers by themselves. Further ones share bindings by
+    their hash, at most 256."""
     queues_max: int = 1_000_000
     """The maximum of queues in a virtual host."""
     consumers_max: int = 100_000

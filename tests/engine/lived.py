@@ -153,6 +153,8 @@ class Lived:
                 command.delay_ms = self.rng.choice((1, 900, 5000))
             if len(self.bodies) % 3 == 0:
                 command.priority = len(self.bodies) % 10
+            if len(self.bodies) % 4 == 1:
+                command.groups = [(0, 6, 8, 8, 9)[(len(self.bodies) + index) % 5] for index in range(len(bodies))]
             self.loop.submit(command)
 
     def take(self) -> None:

@@ -60,6 +60,8 @@ class Publish(Struct):
     """The priority of each message, 0 to 9."""
     identities: Identities | None = None
     """The ids that queues remember; None if none does."""
+    groups: list[int] = []
+    """The group of each message (entries/group.py), 0 for none; empty if none has one."""
 
     def join(self, other: "Publish", *, bytes_max: int) -> bool:
         """Append the next run if it is alike and both fit into `bytes_max`; return whether it did."""
@@ -76,10 +78,17 @@ class Publish(Struct):
             or other.size + self.size > bytes_max
         ):
             return False
+        self.add(other)
+        return True
+
+    def add(self, other: "Publish") -> None:
+        """Append the messages of another run, whose other properties are alike."""
+        if self.groups or other.groups:
+            none, others = [0] * len(self.bodies), [0] * len(other.bodies)
+            self.groups = (self.groups or none) + (other.groups or others)
         self.bodies += other.bodies
         self.id_hashes += other.id_hashes
         self.size += other.size
-        return True
 
     def split(self, count: int) -> "tuple[Publish, Publish]":
         """Return the first `count` messages and the other messages as two runs."""
@@ -105,6 +114,7 @@ class Publish(Struct):
             self.transaction,
             self.priority,
             None if self.identities is None else self.identities.part(start, end),
+            self.groups[start:end],
         )
 
 

@@ -62,9 +62,7 @@ class Post(Struct):
             return False
         pairs = zip(self.keys, other.keys, strict=True)
         self.keys = tuple([(queues, first + second) for (queues, first), (_, second) in pairs])
-        ours.bodies += theirs.bodies
-        ours.id_hashes += theirs.id_hashes
-        ours.size += theirs.size
+        ours.add(theirs)
         return True
 
 

@@ -42,8 +42,10 @@ def _update_queue(state: State, command: UpdateQueue, context: DecisionContext) 
     if settings == queue.settings:
         return _answer(state, [], command)
     is_first_release = settings.is_first_release and queue.settings.is_first_release
-    # An older release may ignore priorities, but a change of them has an event of its own.
+    # An older release may ignore priorities and groups, but a change of them has an event of its own.
     is_first_release &= settings.priorities == queue.settings.priorities
+    is_first_release &= settings.groups == queue.settings.groups
+    is_first_release &= settings.group_rebalance == queue.settings.group_rebalance
     kind = QueueUpdated if is_first_release else QueueConfigured
     events: list[Event] = [kind(context.next_offset, context.now_us, queue.id, settings)]
     if settings.dead_letter != queue.settings.dead_letter:

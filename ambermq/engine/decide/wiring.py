@@ -142,7 +142,7 @@ def new_queue(
     if len(state.queues) >= context.config.queues_max:
         raise too_many("queues", context.config.queues_max)
     offset, now_us = context.next_offset, context.now_us
-    declared = Settings(settings.template, settings.messages_max, priorities=settings.priorities)
+    declared = settings.for_first_release
     events: list[Event] = [QueueDeclared(offset, now_us, name, declared, lifetime)]
     if not settings.is_first_release:
         events.append(QueueConfigured(offset + 1, now_us, offset, settings))

@@ -44,6 +44,8 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     priority: int = PRIORITY_DEFAULT
     attempt: int = 0
     """The deliveries that have ended with its return, while its queue had locks."""
+    group: int = 0
+    """The code of its group (group.py); 0: it has none."""
 
     @property
     def added(self) -> tuple[tuple[bytes, bytes], ...]:

@@ -37,7 +37,7 @@ from ambermq.engine.events.line_template import Choice
 from ambermq.engine.events.record_draft import RecordDraft
 from ambermq.log.buffer import Buffer
 
-__all__ = ["Chunked", "Committed", "Duplicated", "Identified", "Keyed", "Prioritized", "Published", "Timed"]
+__all__ = ["Chunked", "Committed", "Duplicated", "Grouped", "Identified", "Keyed", "Prioritized", "Published", "Timed"]
 
 DURABLE: Final = 1
 """The flag of a durable message."""
@@ -51,6 +51,7 @@ _PUBLISHED: Final = 12
 _TIMED: Final = 30
 _COMMITTED: Final = 33
 _PRIORITIZED: Final = 34
+_GROUPED: Final = 35
 _KEYED: Final = 37
 _KEY_BYTES: Final = 16
 _IDENTIFIED: Final = 39
@@ -223,6 +224,40 @@ def _read_prioritized(offset: int, time_us: int, row: tuple[int, ...], meta: byt
 
 
 @final
+class Grouped(Struct):
+    """The messages of the Published event before it have groups; each queue without groups ignores it."""
+
+    offset: int
+    time_us: int
+    queues: tuple[int, ...]
+    first: int
+    """The offset of the first message."""
+    count: int
+    codes: bytes
+    """The code of each message's group (entries/group.py), packed; one code if all are equal."""
+
+
+def _write_grouped(draft: RecordDraft, event: Grouped) -> int:
+    fans_out = len(event.queues) != 1
+    return draft.add(
+        _GROUPED,
+        timestamp_us=event.time_us,
+        queue=0 if fans_out else event.queues[0],
+        ref=event.first,
+        count=event.count,
+        aux=len(event.codes) // WORD_BYTES,
+        flags=FANOUT if fans_out else 0,
+        meta=event.codes + (pack_words(event.queues) if fans_out else b""),
+    )
+
+
+def _read_grouped(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Grouped:
+    end = row[8] * WORD_BYTES
+    queues = unpack_words(meta[end:]) if row[10] & FANOUT else (row[4],)
+    return Grouped(offset, time_us, queues, row[5], row[7], bytes(meta[:end]))
+
+
+@final
 class Committed(Struct):
     """A transaction was committed.
 
@@ -351,7 +386,7 @@ def _duplicated_facts(event: Duplicated) -> Facts:
     return facts | {"offsets": ranges_of(pack_words(sorted(set(unpack_words(event.words)))))}
 
 
-MessageEvent = Chunked | Published | Timed | Prioritized | Keyed | Identified | Duplicated | Committed
+MessageEvent = Chunked | Published | Timed | Prioritized | Grouped | Keyed | Identified | Duplicated | Committed
 
 TYPES: Final = (
     EventType(
@@ -500,6 +535,30 @@ TYPES: Final = (
         line=(
             "{count:messages} from {producer:link} not stored on {queue_ids:queues}, duplicates of {offsets:ranges}",
         ),
+    ),
+    EventType(
+        event=Grouped,
+        number=_GROUPED,
+        name="grouped",
+        since="0.2.0",
+        listed_after=_PUBLISHED,
+        layout=Layout(
+            queue="queue; 0 with FANOUT",
+            ref="first: the offset of the first message",
+            count="messages",
+            aux="codes",
+            meta="the codes of their groups, one for all or one for each; then queue ids (FANOUT)",
+        ),
+        write=_write_grouped,
+        read=_read_grouped,
+        queue="queues",
+        facts=lambda event: {
+            "count": event.count,
+            "groups": len({code >> 1 for code in unpack_words(event.codes)} - {0}),
+            "offsets": [[event.first, event.first + event.count - 1]],
+        },
+        facts_text="`queues` `queue_ids` `count` `groups` `offsets`",
+        line=("{count:messages} of {queue_ids:queues} with groups, {groups:,} in all: {offsets:ranges}",),
     ),
     EventType(
         event=Committed,

@@ -29,6 +29,7 @@ from ambermq.engine.events import (
     Due,
     Duplicated,
     Event,
+    Grouped,
     Identified,
     Keyed,
     Lost,
@@ -421,6 +422,15 @@ def _duplicated(state: State, event: Duplicated) -> State:
     return state.with_fields(time_us=event.time_us, queues=queues.finish())
 
 
+def _grouped(state: State, event: Grouped) -> State:
+    queues = state.queues.mutate()
+    for queue_id in event.queues:
+        queue = queues.get(queue_id)
+        if queue is not None:
+            queues[queue_id] = queue.group(event.first, event.count, event.codes)
+    return state.with_fields(time_us=event.time_us, queues=queues.finish())
+
+
 def _clock_stepped(state: State, event: ClockStepped) -> State:
     return state.with_fields(time_us=event.time_us, stepped_us=state.stepped_us + event.time_us - event.old_us)
 
@@ -469,6 +479,7 @@ APPLY: Final[Mapping[type, Callable[[State, Any], State]]] = {
     Keyed: _keyed,
     Identified: _identified,
     Duplicated: _duplicated,
+    Grouped: _grouped,
     Acquired: acquired,
     Settled: settled,
     Purged: _purged,

@@ -434,6 +434,9 @@ class DecidedState(LoggedState):
                     want.rate = TokenBucket(command.rate, self.state.elapsed_us(self.state.time_us))
                     self._has_timers = True
                 self.demand.add(want)
+                if want.queue in self.demand.groups and self.state.queues[want.queue].settings.group_rebalance:
+                    self.demand.groups[want.queue].note_attached()
+                    self.demand.touch(want.queue)
                 if self.state.queues[want.queue].settings.exclusive:
                     self.demand.await_active(want)
             elif type(effect) is ConsumerEnded:

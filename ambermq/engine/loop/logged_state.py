@@ -11,6 +11,7 @@ from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.messages.last_values import replaced_words
 from ambermq.engine.decide.release_parts import CHANGES_PER_RETURN
 from ambermq.engine.dispatch.demand import RETURN_OUTCOMES, Demand
+from ambermq.engine.dispatch.group_notes import note_groups
 from ambermq.engine.dispatch.queue_blocks import QueueBlocks
 from ambermq.engine.entries.discard_reason import DiscardReason, MoveReason
 from ambermq.engine.entries.entry import PLAIN
@@ -23,6 +24,7 @@ from ambermq.engine.events import (
     Discarded,
     Due,
     Event,
+    Grouped,
     Identified,
     Keyed,
     Moved,
@@ -280,6 +282,8 @@ class LoggedState:
             self.state = APPLY[type(event)](self.state, event) if after is None else after
             if self._blocks.watched:
                 self._blocks.note(event)
+            if self.demand.groups and (offering := note_groups(self.demand.groups, event, before, self.state)):
+                self.demand.touch(offering)
             if type(event) is Published:
                 if not event.durable:
                     self._pending.volatile.add(offset, len(event.bodies))
@@ -366,7 +370,7 @@ class LoggedState:
         return changes, None
 
 
-_ABOUT_MESSAGES: Final = (Timed, Scheduled, Prioritized, Keyed, Identified)
+_ABOUT_MESSAGES: Final = (Timed, Scheduled, Grouped, Prioritized, Keyed, Identified)
 
 
 def _is_about_messages(event: Event) -> bool:

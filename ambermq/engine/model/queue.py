@@ -26,6 +26,7 @@ from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.engine.entries.redelivery_order import merge_returned
 from ambermq.engine.model.attempts import with_attempts
 from ambermq.engine.model.counters import Counters
+from ambermq.engine.model.groups import NO_GROUPS, Groups, with_codes, without_codes
 from ambermq.engine.model.id_window import NO_IDS, IdWindow
 from ambermq.engine.model.last_values import NO_KEY, LastValues, only_words, with_keys, without_keys
 from ambermq.engine.model.levels import (
@@ -103,11 +104,18 @@ class Queue(Struct, frozen=True):
     """The keys of its messages, if it keeps the last value of each key."""
     ids: IdWindow = NO_IDS
     """The message-ids of its dedup window."""
+    groups: Groups = NO_GROUPS
+    """The number of its messages of each group. Each has columns, which say which."""
 
     @property
     def available(self) -> int:
         """Messages available."""
         return self.ready.count + self.returned.count + (count_of(self.levels) if self.levels else 0)
+
+    @property
+    def has_groups(self) -> bool:
+        """Return whether groups decide who gets its messages: some of them have groups."""
+        return bool(self.groups) and self.settings.groups
 
     @property
     def waiting(self) -> int:
@@ -209,6 +217,23 @@ class Queue(Struct, frozen=True):
             entries[word >> 16] = plain if before is None else replace(before, due_us=due_us)
         scheduled = merge_returned(self.scheduled, taken)
         return replace(self, ready=ready, scheduled=scheduled, entries=entries.finish())
+
+    def group(self, first: int, count: int, codes: bytes) -> "Queue":
+        """Return the queue with groups of `count` entries from `first` on, as an event has them."""
+        if not self.settings.groups:
+            return self
+        known, last = unpack_words(codes), len(codes) // WORD_BYTES - 1
+        entries, added = self.entries.mutate(), list[int]()
+        for word in unpack_words(words_between(self.ready, first, first + count)):
+            code = known[min((word >> 16) - first, last)]
+            if code:
+                entries[word >> 16] = replace(entries.get(word >> 16, PLAIN), group=code)
+                added.append(code)
+        return replace(self, entries=entries.finish(), groups=with_codes(self.groups, added))
+
+    def _groups_without(self, words: bytes) -> Groups:
+        """Return `groups` without some entries."""
+        return without_codes(self.groups, [self.entries.get(word >> 16, PLAIN).group for word in unpack_words(words)])
 
     def prioritize(self, first: int, count: int, priority: int) -> "Queue":
         """Return the queue with a priority of those of `count` entries from `first` on that were never acquired."""
@@ -366,6 +391,7 @@ class Queue(Struct, frozen=True):
             acquired_size=self.acquired_size - size,
             accepted=self.accepted + count,
             keyed=self.keyed and without_keys(self.keyed, taken),
+            groups=self.groups and self._groups_without(taken),
         )
 
     def _rejected(self, taken: bytes, acquired: "PersistentMap[int, PersistentQueue]", outcome: Outcome) -> "Queue":
@@ -407,6 +433,7 @@ class Queue(Struct, frozen=True):
             size=self.size - size,
             counters=self.counters.plus(counter, count),
             keyed=self.keyed and without_keys(self.keyed, taken),
+            groups=self.groups and self._groups_without(taken),
         )
 
     def _return_entries(
@@ -536,6 +563,7 @@ class Queue(Struct, frozen=True):
             counters=self.counters.plus("purged", len(removed) // WORD_BYTES),
             levels=levels,
             keyed=self.keyed and without_keys(self.keyed, removed),
+            groups=self.groups and self._groups_without(removed),
         )
 
     def _purge_all(self) -> "Queue":
@@ -556,6 +584,7 @@ class Queue(Struct, frozen=True):
             size=sum(map(size_of, words)),
             counters=self.counters.plus("purged", self.waiting - self.scheduled.count),
             keyed=self.keyed and only_words(self.keyed, words, self.scheduled),
+            groups=with_codes(NO_GROUPS, [entry.group for entry in kept.values()]),
         )
 
     def without(self, words: bytes, counter: str) -> "tuple[bytes, Queue]":
@@ -570,7 +599,9 @@ class Queue(Struct, frozen=True):
         counters = self.counters.plus(counter, len(removed) // WORD_BYTES) if counter else self.counters
         size = self.size - total_size(removed)
         keyed = self.keyed and without_keys(self.keyed, removed)
-        left = replace(rest, entries=entries, exclusions=exclusions, timed=timed, size=size, counters=counters)
+        groups = self.groups and self._groups_without(removed)
+        after = {"entries": entries, "exclusions": exclusions, "timed": timed, "groups": groups}
+        left = replace(rest, size=size, counters=counters, **after)
         return removed, left if keyed is self.keyed else replace(left, keyed=keyed)
 
     def _without_waiting(self, words: bytes) -> "tuple[bytes, Queue]":
@@ -630,9 +661,10 @@ class Queue(Struct, frozen=True):
 
     def receive(self, words: bytes, entries: "Iterable[tuple[int, Entry]]", now_us: int) -> "Queue":
         """Return the queue with messages of other queues at its tail; `entries` has the columns by entry."""
-        known = self.entries.mutate()
-        known.update(entries)
-        queue = replace(self.push(words, total_size(words), now_us), entries=known.finish())
+        known, columns = self.entries.mutate(), tuple(entries)
+        known.update(columns)
+        groups = with_codes(self.groups, [entry.group for _, entry in columns])
+        queue = replace(self.push(words, total_size(words), now_us), entries=known.finish(), groups=groups)
         return queue._with_levels_of(words) if self.settings.priorities else queue  # noqa: SLF001 - another value of it
 
     def deliver(self, words: bytes, arrivals: bytes, entries: "Sequence[tuple[int, Entry]]", now_us: int) -> "Queue":

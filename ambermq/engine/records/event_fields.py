@@ -12,6 +12,7 @@ from ambermq.engine.entries.entry_word import WORD_BYTES
 from ambermq.engine.events import (
     Duplicated,
     Event,
+    Grouped,
     Identified,
     Keyed,
     Moved,
@@ -29,7 +30,7 @@ __all__ = ["EVENT_TYPES", "QueueName", "facts_of", "next_after", "queues_of", "t
 QueueName = Callable[[int], str | None]
 """The id of a queue -> its name, or None if it is not known."""
 
-_OF_QUEUES: Final = (Published, Moved, Timed, Scheduled, Prioritized, Keyed, Identified, Duplicated)
+_OF_QUEUES: Final = (Published, Moved, Timed, Scheduled, Prioritized, Grouped, Keyed, Identified, Duplicated)
 """The events that name several queues."""
 
 EVENT_TYPES: Final = tuple(one.name for one in REGISTRY)

@@ -34,7 +34,7 @@ DROP_HEAD: Final = "drop-head"
 """The overflow policy that discards the oldest messages."""
 DEAD_LETTER: Final = "dead-letter"
 """The overflow policy that moves the oldest messages to the dead-letter target."""
-NEW_QUEUES: Final = MappingProxyType({"priorities": True})
+NEW_QUEUES: Final = MappingProxyType({"priorities": True, "groups": True})
 """The settings that new queues have, and that queues of older logs have not."""
 BLOCK: Final = "block"
 """The overflow policy that gives producers of the queue no credit."""
@@ -84,11 +84,26 @@ class Settings(Struct, frozen=True, omit_defaults=True):
     """The time after a message in which another one with its message-id is not stored; 0: none."""
     lock_ms: int = 0
     """The time after which a delivery that its consumer has not settled returns to the queue; 0: never."""
+    groups: bool = False
+    """Whether the messages of a group go to one consumer, in order."""
+    group_rebalance: bool = False
+    """Whether a new consumer unbinds the groups of which no message is out."""
+
+    @property
+    def for_first_release(self) -> "Settings":
+        """Return those of these settings that the first release knows, or may ignore."""
+        return Settings(
+            self.template,
+            self.messages_max,
+            priorities=self.priorities,
+            groups=self.groups,
+            group_rebalance=self.group_rebalance,
+        )
 
     @property
     def is_first_release(self) -> bool:
         """Return whether the first release knows all of these settings, or may ignore them."""
-        return self == Settings(self.template, self.messages_max, priorities=self.priorities)
+        return self == self.for_first_release
 
     @property
     def makes_room(self) -> bool:

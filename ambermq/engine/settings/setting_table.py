@@ -240,6 +240,18 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             text="the time after which a message returns whose consumer has not settled it",
             off="its consumer keeps it",
         ),
+        Setting(
+            name="groups",
+            kind=SettingKind.FLAG,
+            text="whether the messages of a group go to one consumer, in order",
+            off="`group-id` has no effect",
+        ),
+        Setting(
+            name="group_rebalance",
+            kind=SettingKind.FLAG,
+            text="whether a new consumer unbinds the groups of which no message is out",
+            off="a new consumer gets new groups only",
+        ),
     )
 }
 """Each setting by its name, in the order of listings."""

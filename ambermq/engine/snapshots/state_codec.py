@@ -19,7 +19,8 @@ Rule 2. Everything is sorted by id or offset, because maps iterate in the order 
 Rule 3. A block is made in a fraction of a millisecond, because a broker may be running.
 Rule 4. There can be any number of blocks of one kind. Entries come after their words. Counts are compared with those
         that were written; a difference is an ImageFault, so no caller gets a partial state.
-Rule 5. Derived values are not written but computed again: links of a node, containers of no-local subscriptions.
+Rule 5. Derived values are not written but computed again: links of a node, groups of a queue, containers of no-local
+        subscriptions.
 """
 
 from collections import Counter
@@ -39,6 +40,7 @@ from ambermq.engine.entries.priority import PRIORITY_MAX
 from ambermq.engine.errors import EngineError
 from ambermq.engine.model.attachment import Attachment, Condition
 from ambermq.engine.model.counters import Counters
+from ambermq.engine.model.groups import NO_GROUPS, with_codes
 from ambermq.engine.model.id_window import IdWindow, window_of
 from ambermq.engine.model.last_values import LastValues, restored
 from ambermq.engine.model.levels import NO_LEVELS, Levels, count_of, with_words
@@ -508,6 +510,7 @@ class _Parts:
             levels,
             restored(keys, set(scheduled), replaced) if keys or replaced else None,
             ids,
+            with_codes(NO_GROUPS, [entry.group for entry in entries.values()]),
         )
 
     def _ids(self, row: _QueueRow) -> IdWindow:

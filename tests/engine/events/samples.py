@@ -27,6 +27,7 @@ from ambermq.engine.events import (
     Due,
     Duplicated,
     Event,
+    Grouped,
     Identified,
     Keyed,
     Lost,
@@ -283,6 +284,18 @@ _PLAIN: Final = (
         "1 message of 'orders', 'queue 3' with keys: 11",
         golden="0000000000000000200000000000000000000000000000000b0000000000000000000000000000000100000000002504"
         "000102030405060708090a0b0c0d0e0f02000000000000000300000000000000",
+    ),
+    Sample(
+        Grouped(16, TIME_US, (2,), 11, 3, pack_words([6, 0, 7])),
+        "3 messages of 'orders' with groups, 1 in all: 11 to 13",
+        golden="0000000000000000180000000000000002000000000000000b0000000000000000000000000000000300000003002300"
+        "060000000000000000000000000000000700000000000000",
+    ),
+    Sample(
+        Grouped(16, TIME_US, (2, 3), 11, 2, pack_words([1 << 48])),
+        "2 messages of 'orders', 'queue 3' with groups, 1 in all: 11 to 12",
+        golden="0000000000000000180000000000000000000000000000000b0000000000000000000000000000000200000001002304"
+        "000000000000010002000000000000000300000000000000",
     ),
     Sample(
         Committed(16, TIME_US, 11, 3, 2),

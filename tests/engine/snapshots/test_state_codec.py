@@ -74,7 +74,7 @@ def test_every_attribute_is_known_to_the_image() -> None:
     assert [*Queue.__struct_fields__] == [
         *("id", "name", "settings", "ready", "returned", "acquired", "entries", "exclusions", "size"),
         *("acquired_count", "acquired_size", "published", "delivered", "accepted", "counters", "lifetime", "consumers"),
-        *("aside", "timed", "runs", "delayed", "scheduled", "levels", "keyed", "ids"),
+        *("aside", "timed", "runs", "delayed", "scheduled", "levels", "keyed", "ids", "groups"),
     ]
     assert [*Entry.__struct_fields__] == [
         *(
@@ -89,6 +89,7 @@ def test_every_attribute_is_known_to_the_image() -> None:
             "due_us",
             "priority",
             "attempt",
+            "group",
         ),
     ]
 

@@ -470,6 +470,7 @@ def _messages_of_every_id() -> list[Message]:
     made = [Message(f"letter {number}", durable=number % 2 == 0, id=one) for number, one in enumerate(ids)]
     made[0].annotations = {"x-opt-colour": "red"}
     made[0].priority = 9
+    made[3].group_id = "letters"
     made[1].properties = {"number": 1, "truth": True, "nothing": None, "share": 0.5}
     made[2].subject, made[2].reply_to, made[2].correlation_id = "subject", "replies", ulong(1)
     return made

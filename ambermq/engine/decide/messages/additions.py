@@ -1,14 +1,14 @@
-"""The events behind that of messages: their time to live, when they are due, their priority, keys and ids."""
+"""The events behind that of messages: their time to live, group, due time, priority, keys and ids."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from ambermq.engine.commands import Identities, Publish
 from ambermq.engine.decide.messages.last_values import NO_KEYS, Keys, key_events
-from ambermq.engine.entries.entry_word import WORD_BYTES
+from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
 from ambermq.engine.entries.id_digest import DIGEST_BYTES
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
-from ambermq.engine.events import Event, Identified, Prioritized, Published, Scheduled, Timed
+from ambermq.engine.events import Event, Grouped, Identified, Prioritized, Published, Scheduled, Timed
 from ambermq.engine.settings.queue_settings import DURATION_MS_MAX
 
 __all__ = ["additions_of", "due_us_of"]
@@ -27,6 +27,11 @@ def additions_of(command: Publish, event: Published, arrived_us: int, offset: in
         count = len(event.words) // WORD_BYTES
         left_ms = max(1, command.ttl_ms - (event.time_us - arrived_us) // 1000)
         events.append(Timed(offset, event.time_us, event.queues, event.offset, count, left_ms))
+    if command.groups:
+        # All of one group, the frequent case, have one code.
+        codes = command.groups if len(set(command.groups)) > 1 else command.groups[:1]
+        place, count = offset + len(events), len(event.words) // WORD_BYTES
+        events.append(Grouped(place, event.time_us, event.queues, event.offset, count, pack_words(codes)))
     if due_us := due_us_of(command, event.time_us, arrived_us):
         events.append(Scheduled(offset + len(events), event.time_us, event.queues, due_us, event.words))
     if command.priority != PRIORITY_DEFAULT:

@@ -1,7 +1,8 @@
 """The records of messages that their queues take: in one run, in several, or in pieces if they are large.
 
 Rule 1. A run's messages fit into half of a batch, and all its heads into the other half.
-Rule 2. What says when messages expire or are due, their priority, keys and ids, is behind them, in the same batch.
+Rule 2. What says when messages expire or are due, and their group, priority, keys and ids are behind them, in the same
+        batch.
 """
 
 from collections.abc import Sequence
@@ -26,8 +27,9 @@ from ambermq.log.format.record import RECORD
 __all__ = ["event_messages_max", "head_bytes", "published", "stored"]
 
 _RECORD_BYTES: Final = RECORD.size
-_SCHEDULED_MAX: Final = 1000
-"""The maximum of scheduled messages in one event, which is in one batch with the event of the messages."""
+_DESCRIBED_MAX: Final = 1000
+"""The maximum of messages in one event that are scheduled or have groups: an event in the same batch has a word for
+each."""
 
 
 def stored(
@@ -40,15 +42,13 @@ def stored(
     if command.size > config.chunk_bytes:
         return _large_run(command, queues, context, keys), [done]
     messages_max = count if size <= context.batch_bytes_max // 2 else event_messages_max(queues, context)
-    is_plain = command.priority == PRIORITY_DEFAULT and not keys and command.identities is None
+    is_plain = command.priority == PRIORITY_DEFAULT and not (keys or command.groups) and command.identities is None
     if messages_max == count and is_plain and not (command.ttl_ms or command.time_ms or command.delay_ms):
         # The common case.
         place, bodies = (context.next_offset, context.now_us), command.bodies
         return [published(command, queues, place, list(map(len, bodies)), bodies, command.id_hashes)], [done]
     events: list[Event] = []
     offset = done.offset = context.next_offset
-    if due_us_of(command, context.now_us, context.now_us):
-        messages_max = min(messages_max, _SCHEDULED_MAX)
     if keys:
         messages_max = min(messages_max, KEYED_MAX)
     if command.identities is not None:
@@ -56,6 +56,8 @@ def stored(
         head = head_bytes(queues)
         left = context.batch_bytes_max // 2 - BATCH_OVERHEAD_BYTES - head
         messages_max = min(messages_max, max(1, left // (head + WORD_BYTES + DIGEST_BYTES)))
+    if command.groups or due_us_of(command, context.now_us, context.now_us):
+        messages_max = min(messages_max, _DESCRIBED_MAX)
     for start in range(0, count, messages_max):
         part = command if messages_max >= count else command.part(start, start + messages_max)
         place, bodies = (offset, context.now_us), part.bodies
@@ -110,8 +112,8 @@ def _large_run(command: Publish, queues: tuple[int, ...], context: DecisionConte
         offset = context.next_offset + len(chunks)
         last = pieces[-1:] if chunks else [body]
         event = published(command, queues, (offset, context.now_us), [len(view)], last, [id_hash], chunks)
-        one = command if command.identities is None else command.part(index, index + 1)
-        additions = additions_of(one, event, context.now_us, offset + 1, part_of(keys, index, index + 1))
+        part = command.part(index, index + 1) if command.groups or command.identities is not None else command
+        additions = additions_of(part, event, context.now_us, offset + 1, part_of(keys, index, index + 1))
         events += [event, *additions]
         context = replace(context, next_offset=offset + 1 + len(additions))
     return events

@@ -145,6 +145,8 @@ class ProducerLink:
         publish.ttl_ms, publish.priority = recogniser.ttl_ms, recogniser.priority
         publish.transaction = transaction
         publish.time_ms, publish.delay_ms = recogniser.delivery
+        if recogniser.may_group:
+            publish.groups = recogniser.groups(bodies)
         self.peer.gateway.engine.publish(publish)
 
     def _transaction_of(self, state: TransactionalState) -> Transaction:
@@ -178,12 +180,12 @@ class ProducerLink:
     def _publish_each(self, run: TransferRun, transaction: Transaction | None) -> None:
         """Submit the commands for a run whose messages are decoded one by one."""
         bodies: list[Buffer] = []
-        hashes: list[int] = []
+        hashes: list[tuple[int, int]] = []
         size, kind, first_id = 0, _PLAIN, run.first_id
         bytes_max = self.limits.run_bytes_max
         for index, payload in enumerate(run.payloads):
             try:
-                body, kind_of_body, id_hash = self._read(payload)
+                body, kind_of_body, hashes_of_body = self._read(payload)
             except DecodeError as error:
                 self._submit(run, first_id, bodies, hashes, kind, transaction)
                 self._reject(run, (run.first_id + index) & MASK, error, transaction)
@@ -196,7 +198,7 @@ class ProducerLink:
                 bodies, hashes, size = [], [], 0
             kind = kind_of_body
             bodies.append(body)
-            hashes.append(id_hash)
+            hashes.append(hashes_of_body)
             size += len(body)
         self._submit(run, first_id, bodies, hashes, kind, transaction)
 
@@ -205,15 +207,20 @@ class ProducerLink:
         run: TransferRun,
         first_id: int,
         bodies: list[Buffer],
-        hashes: list[int],
+        hashes: list[tuple[int, int]],
         kind: _Kind,
         transaction: Transaction | None,
     ) -> None:
-        """Submit the command for messages of a run, unless there are none; all are of one kind."""
+        """Submit the command for messages of a run, unless there are none; all are of one kind.
+
+        `hashes` are the hash of the id and the group of each.
+        """
         if bodies:
             size = sum(map(len, bodies))
             may_create = None if self.guard is None else self.guard.may_create
-            publish = Publish(self, self.producer, first_id, bodies, hashes, size, kind[0], run.settled, may_create)
+            ids, groups = [one for one, _ in hashes], [group for _, group in hashes]
+            publish = Publish(self, self.producer, first_id, bodies, ids, size, kind[0], run.settled, may_create)
+            publish.groups = groups if any(groups) else []
             publish.ttl_ms, publish.priority = kind[1], kind[2]
             publish.time_ms, publish.delay_ms = kind[3]
             publish.by = "" if self.guard is None else self.guard.user
@@ -238,19 +245,21 @@ class ProducerLink:
         if self.link.credit <= self._credit_low:
             self.top_up()
 
-    def _read(self, payload: Buffer) -> tuple[Buffer, _Kind, int]:
-        """Return a message as it is stored, its kind, and the hash of its id. Raises DecodeError."""
+    def _read(self, payload: Buffer) -> tuple[Buffer, _Kind, tuple[int, int]]:
+        """Return a message as it is stored, its kind, and the hash of its id with its group. Raises DecodeError."""
         recogniser = self._recogniser
         if recogniser is not None:
             hashes = recogniser.id_hashes((payload,))
             if hashes is not None:
                 kind = (recogniser.is_durable, recogniser.ttl_ms, recogniser.priority, recogniser.delivery)
-                return payload, kind, hashes[0]
+                groups = recogniser.groups((payload,)) if recogniser.may_group else []
+                return payload, kind, (hashes[0], groups[0] if groups else 0)
         outline = read_outline(payload)
         self._recogniser = learn_message(outline, payload)
         if outline.delivery_annotations is not None:
             payload = without_delivery_annotations(payload, outline.delivery_annotations)
-        return payload, (outline.is_durable, outline.ttl_ms, outline.priority, outline.delivery), outline.id_hash
+        kind = (outline.is_durable, outline.ttl_ms, outline.priority, outline.delivery)
+        return payload, kind, (outline.id_hash, outline.group)
 
     def finish(self, done: PublishDone) -> None:
         """Settle a run, and top up the sender's credit."""
