@@ -91,7 +91,8 @@ def _prepend(node: Node, chunk: bytes) -> tuple[Node, ...]:
 def pop_first(tree: Node) -> tuple[bytes, Node]:
     """Return the first chunk of a tree that has one, and the tree without it."""
     chunk, rest = _pop_first(tree)
-    return words_of(chunk), _lowered(rest)
+    # A peek across the edge of a chunk comes before the pop.
+    return recent_words_of(chunk), _lowered(rest)
 
 
 def _pop_first(node: Node) -> tuple[bytes, Node]:
