@@ -1,4 +1,4 @@
-"""`python -m bench.scheduled`: what very many messages for the next ten years cost, and how exact timers are.
+"""`python -m bench.backlogs.scheduled`: what very many messages for the next ten years cost, and how exact timers are.
 
 starts     the time from SIGKILL to the ready line, with as many messages: none, waiting at once, scheduled
 timers     beside the scheduled ones, 1,000 messages a second come to their time: how late a receiver has them
@@ -114,7 +114,7 @@ def _performatives(connection: Connection, buffer: bytearray) -> Iterator[tuple[
 
 def main() -> int:
     """Measure; return 0, or 1 if the broker failed."""
-    parser = argparse.ArgumentParser(prog="python -m bench.scheduled", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.backlogs.scheduled", description=__doc__)
     parser.add_argument("--messages", type=int, default=1_000_000, help="messages over ten years")
     parser.add_argument("--restarts", type=int, default=3, help="number of kills and starts")
     parser.add_argument("--rate", type=int, default=1000, help="messages a second that come to their time")

@@ -1,4 +1,4 @@
-"""`python -m bench.longqueue`: the memory of a broker with very many messages in one queue.
+"""`python -m bench.backlogs.longqueue`: the memory of a broker with very many messages in one queue.
 
 Two queues, one after the other: with default settings, and with a time to live. Each is filled with messages of 100
 bytes; the resident set is read all the time. Then a receiver attaches with a credit of one, and the broker is killed by
@@ -39,7 +39,7 @@ _TTL_MS: Final = 86_400_000
 
 def main() -> int:
     """Measure; return 0, or 1 if the broker or the load failed."""
-    parser = argparse.ArgumentParser(prog="python -m bench.longqueue", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.backlogs.longqueue", description=__doc__)
     parser.add_argument("--messages", type=int, default=20_000_000, help="messages of 100 bytes that wait")
     options = parser.parse_args()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
