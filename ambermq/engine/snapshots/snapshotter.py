@@ -36,6 +36,7 @@ _PAUSE_S: Final = 0.001
 """The minimum pause after each block, so that the loop waits for the interpreter at most for one block."""
 _RELEASE_WORDS: Final = 8 * 1024
 _MESSAGE_BYTES: Final = 9
+_DUE_BYTES: Final = 17
 _QUEUE_BYTES: Final = 1024
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -316,7 +317,10 @@ class Snapshotter:
         storage, path = log.storage, temporary_path(log.directory)
         storage.makedirs(snapshots_path(log.directory))
         sweep(storage, log.directory)
-        needed_bytes = sum(_MESSAGE_BYTES * queue.depth + _QUEUE_BYTES for queue in state.queues.values())
+        needed_bytes = sum(
+            _MESSAGE_BYTES * queue.depth + _DUE_BYTES * queue.dues.count + _QUEUE_BYTES
+            for queue in state.queues.values()
+        )
         self.written_bytes, self.expected_bytes = 0, needed_bytes
         free_bytes = storage.free_bytes(log.directory)
         if free_bytes < needed_bytes:
