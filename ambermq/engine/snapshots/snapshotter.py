@@ -37,6 +37,8 @@ _PAUSE_S: Final = 0.001
 _RELEASE_WORDS: Final = 8 * 1024
 _MESSAGE_BYTES: Final = 9
 _DUE_BYTES: Final = 17
+_SCHEDULED_EVENTS: Final = 40
+"""An event that schedules messages counts as so many events. Each has mostly one message, while others are joined."""
 _QUEUE_BYTES: Final = 1024
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -121,6 +123,11 @@ class Snapshotter:
         self._due_us = _moved(self._due_us, before_us, after_us, now_us)
         self.next_us = 0 if self._commands else self._due_us
         self._not_before_us += 1_000_000 * (config.snapshot_pause_s - before.snapshot_pause_s)
+
+    def note_scheduled(self) -> None:
+        """Count an event that schedules messages: a start folds it as long as many others."""
+        if self.next_end != _NEVER:
+            self.next_end -= _SCHEDULED_EVENTS - 1
 
     def submit(self, command: SnapshotCommand) -> None:
         """Queue a command until the end of the tick."""
