@@ -85,6 +85,8 @@ class BlockKind(IntEnum):
     """JSON: a list of columns with the entries that have them."""
     SUBSCRIPTIONS = 9
     """JSON: a list of subscriptions."""
+    DUES = 10
+    """Binary: runs of entries that are scheduled, with their times."""
     END = 255
     """The number of blocks before this one, and its position."""
 

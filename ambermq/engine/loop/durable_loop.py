@@ -39,7 +39,7 @@ from ambermq.engine.dispatch.dispatch import dispatch
 from ambermq.engine.dispatch.large_message import assemble
 from ambermq.engine.effects import Effect
 from ambermq.engine.entries.entry import Entry
-from ambermq.engine.events import ClockStepped, Lost
+from ambermq.engine.events import ClockStepped, Lost, Scheduled
 from ambermq.engine.fold.data_loss import damage_of
 from ambermq.engine.history.replay import Replay
 from ambermq.engine.loop.clock_steps import ClockSteps, is_step_at_start
@@ -322,6 +322,10 @@ class DurableLoop(DecidedState):
         if elapsed_us < FOREVER_US:
             elapsed_us += self.state.stepped_us - self.correction_us
         return min(self._dead_letters.next_us, elapsed_us)
+
+    def _note_scheduled(self, event: Scheduled) -> None:
+        super()._note_scheduled(event)
+        self.snapshots.note_scheduled()
 
     def _watch_rates(self) -> None:
         """Set the timers of consumers whose rate holds back all of their credit."""

@@ -43,6 +43,7 @@ from ambermq.engine.model.levels import (
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.word_ranges import last_entry, words_below, words_between
 from ambermq.engine.settings.queue_settings import Settings
+from ambermq.snapshot.persistent_column import EMPTY_COLUMN, PersistentColumn
 from ambermq.snapshot.persistent_map import PersistentMap
 from ambermq.snapshot.persistent_queue import EMPTY_QUEUE, PersistentQueue
 
@@ -97,7 +98,7 @@ class Queue(Struct, frozen=True):
     delayed: PersistentQueue = EMPTY_QUEUE
     """Words of entries whose redelivery is delayed. Each has columns, which say until when."""
     scheduled: PersistentQueue = EMPTY_QUEUE
-    """Words of entries that are scheduled for later. Each has columns, which say when."""
+    """Words of entries that are scheduled for later; `dues` says when."""
     levels: Levels = NO_LEVELS
     """The available entries of other priorities than the default one. Each has columns, which say which."""
     keyed: LastValues | None = None
@@ -106,6 +107,8 @@ class Queue(Struct, frozen=True):
     """The message-ids of its dedup window."""
     groups: Groups = NO_GROUPS
     """The number of its messages of each group. Each has columns, which say which."""
+    dues: PersistentColumn = EMPTY_COLUMN
+    """When each entry of `scheduled` is available, in elapsed time."""
 
     @property
     def available(self) -> int:
@@ -210,13 +213,12 @@ class Queue(Struct, frozen=True):
         taken, ready = self.ready.remove_ordered(words)
         if not taken:
             return self
-        entries = self.entries.mutate()
-        plain = Entry(due_us=due_us)
-        for word in unpack_words(taken):
-            before = entries.get(word >> 16)
-            entries[word >> 16] = plain if before is None else replace(before, due_us=due_us)
-        scheduled = merge_returned(self.scheduled, taken)
-        return replace(self, ready=ready, scheduled=scheduled, entries=entries.finish())
+        dues = self.dues.with_value([word >> 16 for word in unpack_words(taken)], due_us)
+        return replace(self, ready=ready, scheduled=merge_returned(self.scheduled, taken), dues=dues)
+
+    def due_us_of(self, entry: int) -> int:
+        """Return when an entry that waits for a time is available, in elapsed time; 0 for any other entry."""
+        return self.dues.get(entry) or self.entries.get(entry, PLAIN).due_us
 
     def group(self, first: int, count: int, codes: bytes) -> "Queue":
         """Return the queue with groups of `count` entries from `first` on, as an event has them."""
@@ -613,7 +615,7 @@ class Queue(Struct, frozen=True):
             self.delayed,
             self.scheduled,
         )
-        removed = b""
+        removed, dues = b"", self.dues
         if ready.count:
             removed, ready = ready.remove_ordered(words)
         if returned.count and len(removed) < len(words):
@@ -628,6 +630,7 @@ class Queue(Struct, frozen=True):
         if scheduled.count and len(removed) < len(words):
             some, scheduled = scheduled.remove_ordered(words)
             removed += some
+            dues = dues.without([word >> 16 for word in unpack_words(some)])
         levels = self.levels
         if levels and len(removed) < len(words):
             some, levels = without_words(levels, words)
@@ -635,7 +638,7 @@ class Queue(Struct, frozen=True):
         if not removed:
             return removed, self
         lists = {"ready": ready, "returned": returned, "aside": aside, "delayed": delayed, "scheduled": scheduled}
-        return removed, replace(self, levels=levels, **lists)
+        return removed, replace(self, levels=levels, dues=dues, **lists)
 
     def holds(self, word: int) -> bool:
         """Return whether a word waits."""

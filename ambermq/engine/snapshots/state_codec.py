@@ -8,6 +8,7 @@
     CONSUMERS   [{id, queue, container, link, selector, owns}]
     QUEUES      [{id, name, named, settings, lifetime, counts}]
     WORDS       runs: queue i64 | consumer i64 | list u32 | count u32 | count words
+    DUES        runs: queue i64 | count u64 | count entries u64 | count times u64
     ENTRIES     [{queue, entry, offsets: [first, gap, gap...]}]
     SUBSCRIPTIONS [{queue, keyed, subscription}]
 
@@ -27,14 +28,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
 from itertools import islice
-from operator import itemgetter
+from operator import ge, itemgetter
 from struct import Struct
 from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
-from ambermq.engine.entries.entry import Entry
-from ambermq.engine.entries.entry_word import WORD_BYTES, total_size
+from ambermq.engine.entries.entry import PLAIN, Entry
+from ambermq.engine.entries.entry_word import WORD_BYTES, total_size, unpack_words
 from ambermq.engine.entries.expiry_runs import NO_RUNS, Runs
 from ambermq.engine.entries.priority import PRIORITY_MAX
 from ambermq.engine.errors import EngineError
@@ -52,12 +54,14 @@ from ambermq.engine.model.subscription import Subscription
 from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.snapshot.block_file import Block, BlockKind
+from ambermq.snapshot.persistent_column import EMPTY_COLUMN, PersistentColumn
 from ambermq.snapshot.persistent_map import PersistentMap
 from ambermq.snapshot.persistent_queue import EMPTY_QUEUE, PersistentQueue
 
 __all__ = ["ImageFault", "image_of", "state_of"]
 
 _RUN: Final = Struct("<qqII")
+_DUES: Final = Struct("<qQ")
 _WORDS_BYTES: Final = 64 << 10
 """The approximate size of a block of words."""
 _JSON_BYTES: Final = 16 << 10
@@ -173,6 +177,7 @@ def image_of(state: State) -> Iterator[Block]:
     yield from _json_blocks(BlockKind.CONSUMERS, _in_order(state.consumers))
     yield from _json_blocks(BlockKind.QUEUES, _queue_rows(state))
     yield from _word_blocks(state)
+    yield from _due_blocks(state)
     yield from _json_blocks(BlockKind.ENTRIES, _entries_rows(state))
     yield from _json_blocks(BlockKind.SUBSCRIPTIONS, _subscription_rows(state))
 
@@ -274,6 +279,18 @@ def _key_runs(queue: Queue, values: LastValues) -> Iterator[bytes]:
                     yield b"".join(rows)
 
 
+def _due_blocks(state: State) -> Iterator[Block]:
+    for queue in _in_order(state.queues):
+        parts: list[bytes] = []
+        for keys, values in queue.dues.blocks():
+            parts += (_DUES.pack(queue.id, len(keys) // WORD_BYTES), keys, values)
+            if sum(map(len, parts)) >= _WORDS_BYTES:
+                yield Block(BlockKind.DUES, parts)
+                parts = []
+        if parts:
+            yield Block(BlockKind.DUES, parts)
+
+
 def _word_lists(state: State) -> Iterator[tuple[int, int, int, PersistentQueue]]:
     for queue in _in_order(state.queues):
         yield queue.id, 0, _READY, queue.ready
@@ -367,6 +384,7 @@ class _Parts:
         self.entries: dict[int, dict[int, Entry]] = {}
         self.keys: dict[int, list[tuple[int, bytes]]] = {}
         """Words and their keys, by queue."""
+        self.dues: dict[int, PersistentColumn] = {}
         self.subscriptions: list[_SubscriptionRow] = []
 
     def take_head(self, payload: bytes) -> None:
@@ -415,6 +433,19 @@ class _Parts:
             held[key] = held.get(key, EMPTY_QUEUE).push(payload[position:end])
             # The words of ids are not those of messages, which may have entries.
             self.words[queue] += count if kind != _IDS else 0
+            position = end
+
+    def take_dues(self, payload: bytes) -> None:
+        position = 0
+        while position < len(payload):
+            queue, count = _DUES.unpack_from(payload, position) if len(payload) - position >= _DUES.size else (0, 0)
+            position += _DUES.size
+            middle, end = position + count * WORD_BYTES, position + 2 * count * WORD_BYTES
+            keys = unpack_words(payload[position:middle])
+            if not count or end > len(payload) or any(map(ge, keys, keys[1:])):
+                raise ImageFault(f"a run of {count} scheduled entries of queue {queue} is not whole and in order")
+            dues = self.dues.get(queue, EMPTY_COLUMN)
+            self.dues[queue] = dues.with_values(keys, unpack_words(payload[middle:end]))
             position = end
 
     def take_entries(self, payload: bytes) -> None:
@@ -484,6 +515,11 @@ class _Parts:
         if (len(keys), len(replaced)) != (row.keyed or (0, 0)):
             found = f"{len(keys)}, {len(replaced)}"
             raise ImageFault(f"queue {row.name!r}: expected {row.keyed or (0, 0)} keys, replaced; found {found}")
+        dues = self.dues.get(row.id, EMPTY_COLUMN)
+        if dues.count < len(scheduled):
+            dues = _dues_of(scheduled, entries)
+        if dues.count != len(scheduled):
+            raise ImageFault(f"queue {row.name!r}: {len(scheduled)} scheduled messages, {dues.count} times for them")
         return Queue(
             row.id,
             row.name,
@@ -511,6 +547,7 @@ class _Parts:
             restored(keys, set(scheduled), replaced) if keys or replaced else None,
             ids,
             with_codes(NO_GROUPS, [entry.group for entry in entries.values()]),
+            dues,
         )
 
     def _ids(self, row: _QueueRow) -> IdWindow:
@@ -529,6 +566,20 @@ class _Parts:
             words = {priority: some.to_bytes() for priority, some in lists.items() if some}
             levels = with_words(levels, words, are_returned=are_returned)
         return levels
+
+
+def _dues_of(scheduled: PersistentQueue, entries: dict[int, Entry]) -> PersistentColumn:
+    """Return the times of scheduled messages of a snapshot that has them in `entries`, and remove them there."""
+    dues = EMPTY_COLUMN
+    for run in scheduled.chunks():
+        known = {word >> 16: entries.get(word >> 16, PLAIN) for word in unpack_words(run)}
+        timed = [offset for offset, entry in known.items() if entry.due_us]
+        dues = dues.with_values(timed, [known[offset].due_us for offset in timed])
+        for offset in timed:
+            entries[offset] = replace(known[offset], due_us=0)
+            if entries[offset] == PLAIN:
+                del entries[offset]
+    return dues
 
 
 def _subscribed(rows: list[_SubscriptionRow]) -> dict[str, Any]:
@@ -570,6 +621,7 @@ _TAKE: Final[dict[int, Callable[[_Parts, bytes], None]]] = {
     BlockKind.CONSUMERS: _Parts.take_consumers,
     BlockKind.QUEUES: _Parts.take_queues,
     BlockKind.WORDS: _Parts.take_words,
+    BlockKind.DUES: _Parts.take_dues,
     BlockKind.ENTRIES: _Parts.take_entries,
     BlockKind.SUBSCRIPTIONS: _Parts.take_subscriptions,
 }

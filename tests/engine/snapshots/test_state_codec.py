@@ -18,6 +18,7 @@ from ambermq.engine.settings.queue_settings import Settings
 from ambermq.engine.snapshots.state_codec import ImageFault, image_of, state_of
 from ambermq.log.format.checksum import crc32c
 from ambermq.snapshot.block_file import BLOCK_BYTES_MAX, Block, BlockKind, encode_block
+from ambermq.snapshot.persistent_column import EMPTY_COLUMN
 from ambermq.snapshot.persistent_map import PersistentMap
 from ambermq.snapshot.persistent_queue import PersistentQueue
 from tests.engine.histories import lived
@@ -74,7 +75,7 @@ def test_every_attribute_is_known_to_the_image() -> None:
     assert [*Queue.__struct_fields__] == [
         *("id", "name", "settings", "ready", "returned", "acquired", "entries", "exclusions", "size"),
         *("acquired_count", "acquired_size", "published", "delivered", "accepted", "counters", "lifetime", "consumers"),
-        *("aside", "timed", "runs", "delayed", "scheduled", "levels", "keyed", "ids", "groups"),
+        *("aside", "timed", "runs", "delayed", "scheduled", "levels", "keyed", "ids", "groups", "dues"),
     ]
     assert [*Entry.__struct_fields__] == [
         *(
@@ -100,6 +101,31 @@ def test_a_waiting_message_takes_little() -> None:
         assert size_of_image(state) <= 10 * count
     queue = state_of(image_of(filled(20_000))).queues[0].ready
     assert memory_of(queue) <= 9 * 20_000
+
+
+def test_a_scheduled_message_takes_little() -> None:
+    """At most 30 bytes a message on disk, word and time, whatever its time is."""
+    queue = new_queue(7, "later", Settings())
+    for index in range(3000):
+        word = make_words(1000 + 2 * index, [100])
+        queue = queue.push(word, 100, 0).schedule(word, 10**15 + index * 7919 % 3000)
+    state = EMPTY_STATE.with_queue(queue, 5)
+
+    assert size_of_image(state) <= 30 * 3000
+    assert state_of(whole(image_of(state))) == state
+    assert len(queue.entries) == 0
+
+
+def test_times_in_the_columns_of_an_older_snapshot_are_read() -> None:
+    """Snapshots had the time of a scheduled message in its columns; other columns of it stay."""
+    queue = new_queue(7, "later", Settings())
+    for offset in (1000, 1002):
+        queue = queue.push(make_words(offset, [100]), 100, 0).schedule(make_words(offset, [100]), offset * 1000)
+    queue = queue.with_expiry(1002, 1, 9_000_000)
+    columns = PersistentMap({1000: Entry(due_us=1_000_000), 1002: Entry(due_us=1_002_000, expires_us=9_000_000)})
+    older = msgspec.structs.replace(queue, dues=EMPTY_COLUMN, entries=columns)
+
+    assert state_of(image_of(EMPTY_STATE.with_queue(older, 5))) == EMPTY_STATE.with_queue(queue, 5)
 
 
 def memory_of(queue: PersistentQueue) -> int:
@@ -162,6 +188,10 @@ def test_a_missing_block_is_never_half_a_state(seed: int, pick: int) -> None:
         Block(BlockKind.WORDS, [bytes(7)]),
         Block(BlockKind.WORDS, [(1).to_bytes(8, "little") + bytes(8) + b"\1\0\0\0\2\0\0\0" + bytes(WORD_BYTES)]),
         Block(BlockKind.WORDS, [(1).to_bytes(8, "little") + bytes(8) + b"\7\0\0\0\1\0\0\0" + bytes(WORD_BYTES)]),
+        Block(BlockKind.DUES, [bytes(15)]),
+        Block(BlockKind.DUES, [pack_words([1, 0])]),
+        Block(BlockKind.DUES, [pack_words([1, 2, 5, 6, 7])]),
+        Block(BlockKind.DUES, [pack_words([1, 2, 6, 5, 7, 7])]),
     ],
 )
 def test_what_is_no_image_is_refused(block: Block) -> None:

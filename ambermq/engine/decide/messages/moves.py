@@ -94,7 +94,8 @@ class _Search:
             last = word >> 16
             if is_found:
                 row = _row(self._queue, word, entry or PLAIN, one)
-                found.append(row | ({"due_us": entry.due_us + self._stepped_us} if entry and entry.due_us else {}))
+                due_us = self._queue.due_us_of(word >> 16) if self._queue.timer_count else 0
+                found.append(row | ({"due_us": due_us + self._stepped_us} if due_us else {}))
             if len(found) >= self._count_max:
                 return _Page(found, last, False, False, end)
         # A message in a batch that is not written yet has no fields.
