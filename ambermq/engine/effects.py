@@ -91,6 +91,8 @@ class Deliver(Struct):
     """The consumer ended and its words are available again: nothing may be sent."""
     elapsed_us: int = 0
     """The elapsed time of the dispatch, for the times to live of `entries`."""
+    is_resumed: bool = False
+    """Whether the peer has had these deliveries on the link before, and has resumed it."""
 
 
 @final
@@ -114,6 +116,8 @@ class ProducerReady(Struct):
     """The queue that was created at its address, empty if it existed."""
     message_bytes_max: int = 0
     """The largest message that the queue at its address takes; 0: no limit of its own."""
+    kept: tuple[bytes, ...] = ()
+    """The kept delivery-tags of the link that it resumes."""
 
 
 @final
@@ -131,6 +135,8 @@ class ConsumerReady(Struct):
     """Its selector on the queue, None for none."""
     created: str = ""
     """The queue that was created at its address, empty if it existed."""
+    held: tuple[int, ...] = ()
+    """The words that the link held when it was resumed; its peer may have settled some of them since."""
 
 
 @final

@@ -2,7 +2,17 @@
 
 from ambermq.engine.commands.compaction import CompactionCommand, RecordCompaction
 from ambermq.engine.commands.lifecycle import EndNodes, EndUnusedQueue, ResetHost
-from ambermq.engine.commands.links import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer, EndLinks
+from ambermq.engine.commands.links import (
+    AttachConsumer,
+    AttachProducer,
+    DetachConsumer,
+    DetachProducer,
+    EndLinks,
+    EndSuspended,
+    ExpireLinks,
+    ResendHeld,
+    SettleTags,
+)
 from ambermq.engine.commands.messages import GiveUp, MakeDue, Publish, ReportDamage, Settle
 from ambermq.engine.commands.moves import FindMessages, MoveMessages, RemoveMessages
 from ambermq.engine.commands.muxers import AttachMember, DeclareMuxer, DeleteMuxer, DetachMember, UpdateMuxer
@@ -27,6 +37,10 @@ Command = (
     | AttachConsumer
     | DetachConsumer
     | EndLinks
+    | ResendHeld
+    | SettleTags
+    | ExpireLinks
+    | EndSuspended
     | DeclareQueue
     | UpdateQueue
     | DeleteQueue

@@ -42,6 +42,8 @@ class Publish(Struct):
     """The Transaction that they belong to; None for none."""
     priority: int = PRIORITY_DEFAULT
     """The priority of each message, 0 to 9."""
+    tag: bytes = b""
+    """The delivery-tag to keep until the sender settles it: that of one message; empty for none."""
 
     def join(self, other: "Publish", *, bytes_max: int) -> bool:
         """Append the next run if it is alike and both fit into `bytes_max`; return whether it did."""
@@ -55,6 +57,8 @@ class Publish(Struct):
             or other.time_ms != self.time_ms
             or other.delay_ms != self.delay_ms
             or other.priority != self.priority
+            or self.tag
+            or other.tag
             or other.size + self.size > bytes_max
         ):
             return False
@@ -86,6 +90,7 @@ class Publish(Struct):
             self.delay_ms,
             self.transaction,
             self.priority,
+            self.tag,
         )
 
 

@@ -26,6 +26,9 @@ from ambermq.engine.events import (
     Drawn,
     Due,
     Event,
+    LinkEnded,
+    LinkResumed,
+    LinkSuspended,
     Lost,
     Moved,
     MuxerDeclared,
@@ -46,6 +49,7 @@ from ambermq.engine.events import (
     Settled,
     Started,
     Subscribed,
+    TagsKept,
     Timed,
 )
 from ambermq.engine.model.attachment import Condition
@@ -91,6 +95,7 @@ WIRING: Final[tuple[Event, ...]] = (
 
 _PLAIN: Final = (
     Sample(Started(0, TIME_US, 3), "the broker started, epoch 3"),
+    Sample(Started(0, TIME_US, 3, kept=(4, 98)), "the broker started, epoch 3"),
     Sample(Started(0, TIME_US, 1, VhostMode.ADVANCED), "the broker started, epoch 1, in advanced mode"),
     Sample(WIRING[1], "queue 'orders' declared, at most 1,000 messages"),
     Sample(
@@ -150,6 +155,35 @@ _PLAIN: Final = (
     Sample(ConsumerAttached(4, TIME_US, 2, "c", "l", is_exclusive=True), "c/l receives from 'orders'"),
     Sample(ConsumerAttached(4, TIME_US, 2, "c", "l", "a = 1", 2), "c/l receives from 'orders' where a = 1"),
     Sample(ConsumerDetached(19, TIME_US, 4), "consumer store/in detached"),
+    Sample(
+        LinkSuspended(20, TIME_US, 4),
+        "link store/in suspended",
+        golden="000000000000000008000000000000000000000000000000040000000000000000000000000000000000000000002b00"
+        "0000000000000000",
+    ),
+    Sample(
+        LinkSuspended(20, TIME_US, 4, 5_000_000),
+        "link store/in suspended, until 5000000 us of elapsed time",
+        golden="000000000000000008000000000000000000000000000000040000000000000000000000000000000000000000002b00"
+        "404b4c0000000000",
+    ),
+    Sample(
+        LinkResumed(21, TIME_US, 98, 4),
+        "link link 98 resumed by store/in",
+        golden="000000000000000008000000000000000000000000000000620000000000000000000000000000000000000000002c00"
+        "0400000000000000",
+    ),
+    Sample(
+        LinkEnded(22, TIME_US, 4),
+        "suspended link store/in ended",
+        golden="000000000000000000000000000000000000000000000000040000000000000000000000000000000000000000002d00",
+    ),
+    Sample(
+        TagsKept(23, TIME_US, 3, (b"a", b"bc"), (b"",)),
+        "delivery-tags of shop/out: 2 kept, 1 settled",
+        golden="000000000000000006000000000000000000000000000000030000000000000000000000000000000200000000002e00"
+        "016102626300",
+    ),
     Sample(Chunked(6, TIME_US, 3, b""), "a chunk of a large message from shop/out"),
     Sample(Published(10, TIME_US, (2,), 3, WORDS, 300), "3 messages to 'orders', 300 B, durable, from shop/out"),
     Sample(

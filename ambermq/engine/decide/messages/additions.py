@@ -1,9 +1,9 @@
-"""The events behind that of messages: their time to live, when they are due, and their priority."""
+"""The events behind that of messages: time to live, due time, priority, and the kept delivery-tag."""
 
 from ambermq.engine.commands import Publish
 from ambermq.engine.entries.entry_word import WORD_BYTES
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
-from ambermq.engine.events import Event, Prioritized, Published, Scheduled, Timed
+from ambermq.engine.events import Event, Prioritized, Published, Scheduled, TagsKept, Timed
 from ambermq.engine.settings.queue_settings import DURATION_MS_MAX
 
 __all__ = ["additions_of", "due_us_of"]
@@ -21,6 +21,8 @@ def additions_of(command: Publish, event: Published, arrived_us: int, offset: in
     if command.priority != PRIORITY_DEFAULT:
         place, count = offset + len(events), len(event.words) // WORD_BYTES
         events.append(Prioritized(place, event.time_us, event.queues, event.offset, count, command.priority))
+    if command.tag:
+        events.append(TagsKept(offset + len(events), event.time_us, command.producer, (command.tag,)))
     return events
 
 
