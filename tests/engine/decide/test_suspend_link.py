@@ -3,6 +3,7 @@
 from ambermq.engine.commands import (
     AttachConsumer,
     AttachProducer,
+    DeleteQueue,
     DetachConsumer,
     DetachProducer,
     EndSuspended,
@@ -212,8 +213,6 @@ def test_a_shared_subscription_keeps_nothing() -> None:
 
 def test_a_deleted_queue_takes_its_suspended_links() -> None:
     """Nothing is left of them."""
-    from ambermq.engine.commands import DeleteQueue
-
     world = World()
     consumer, _ = holding(world, NEVER)
     suspend(world, consumer)
