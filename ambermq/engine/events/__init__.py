@@ -22,7 +22,7 @@ How to add an event:
    list of the public surface. Describe it in CHANGELOG.md. The next golden data directory holds a record of it.
 """
 
-from ambermq.engine.events import delays, deliveries, lifecycle, links, messages, moves, muxers, queues, recovery
+from ambermq.engine.events import delays, deliveries, lifecycle, links, messages, moves, muxers, queues
 from ambermq.engine.events.delays import *  # noqa: F403 - the families' own lists say what is public
 from ambermq.engine.events.deliveries import *  # noqa: F403
 from ambermq.engine.events.lifecycle import *  # noqa: F403
@@ -31,7 +31,6 @@ from ambermq.engine.events.messages import *  # noqa: F403
 from ambermq.engine.events.moves import *  # noqa: F403
 from ambermq.engine.events.muxers import *  # noqa: F403
 from ambermq.engine.events.queues import *  # noqa: F403
-from ambermq.engine.events.recovery import *  # noqa: F403
 from ambermq.engine.events.registry import Event
 
 __all__ = ["Event"]
@@ -43,4 +42,3 @@ __all__ += messages.__all__
 __all__ += moves.__all__
 __all__ += muxers.__all__
 __all__ += queues.__all__
-__all__ += recovery.__all__

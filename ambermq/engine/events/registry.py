@@ -6,7 +6,7 @@ Rule: only the module of its family describes a type; no type registers itself.
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from ambermq.engine.events import delays, deliveries, lifecycle, links, messages, moves, muxers, queues, recovery
+from ambermq.engine.events import delays, deliveries, lifecycle, links, messages, moves, muxers, queues
 from ambermq.engine.events.delays import DelayEvent
 from ambermq.engine.events.deliveries import DeliveryEvent
 from ambermq.engine.events.event_type import FIRST_RELEASE, EventType
@@ -16,7 +16,6 @@ from ambermq.engine.events.messages import MessageEvent
 from ambermq.engine.events.moves import MoveEvent
 from ambermq.engine.events.muxers import MuxerEvent
 from ambermq.engine.events.queues import QueueEvent
-from ambermq.engine.events.recovery import RecoveryEvent
 
 __all__ = [
     "BY_CLASS",
@@ -30,17 +29,7 @@ __all__ = [
     "release_order",
 ]
 
-Event = (
-    LifecycleEvent
-    | QueueEvent
-    | MuxerEvent
-    | LinkEvent
-    | MessageEvent
-    | DeliveryEvent
-    | MoveEvent
-    | DelayEvent
-    | RecoveryEvent
-)
+Event = LifecycleEvent | QueueEvent | MuxerEvent | LinkEvent | MessageEvent | DeliveryEvent | MoveEvent | DelayEvent
 """Every event of the log."""
 
 SKIPPABLE: Final = 128
@@ -62,7 +51,6 @@ REGISTRY: Final[tuple[EventType, ...]] = tuple(
             *deliveries.TYPES,
             *moves.TYPES,
             *delays.TYPES,
-            *recovery.TYPES,
         ),
         key=_rank,
     )
