@@ -57,6 +57,7 @@ from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.engine.model.publish_options import PublishOptions, Unroutable
 from ambermq.engine.model.subscription import Subscription
+from ambermq.engine.model.suspended_link import Keeping
 from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.engine.settings.queue_settings import DROP_HEAD, Settings
 
@@ -146,12 +147,14 @@ _PLAIN: Final = (
     Sample(Detached(5, TIME_US, 1, 2, 5, "orders"), "queue 'orders' detached from 'QUEUE' for 'orders'"),
     Sample(Drawn(5, TIME_US, 1, 3), "muxer 'QUEUE' made the lossy draws of 3 messages"),
     Sample(WIRING[2], "shop/out sends to 'orders'"),
+    Sample(ProducerAttached(3, TIME_US, MUXER, "orders", "c", "l", keeping=Keeping(2, 5000)), "c/l sends to 'orders'"),
     Sample(
         ProducerAttached(3, TIME_US, 1, "orders", "container", "link", SENDING, 2, 2),
         "container/link sends to 'orders'",
     ),
     Sample(ProducerDetached(18, TIME_US, 3), "producer shop/out detached"),
     Sample(WIRING[3], "store/in receives from 'orders'"),
+    Sample(ConsumerAttached(4, TIME_US, 2, "c", "l", keeping=Keeping(2, 5000)), "c/l receives from 'orders'"),
     Sample(ConsumerAttached(4, TIME_US, 2, "c", "l", is_exclusive=True), "c/l receives from 'orders'"),
     Sample(ConsumerAttached(4, TIME_US, 2, "c", "l", "a = 1", 2), "c/l receives from 'orders' where a = 1"),
     Sample(ConsumerDetached(19, TIME_US, 4), "consumer store/in detached"),
