@@ -76,7 +76,7 @@ class Recovery(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def go(self, data: st.DataObject) -> None:
-        """Take some steps; those of WEIGHTS are likelier. One rule, since Hypothesis leaves out some of many rules."""
+        """Run some steps; those of WEIGHTS are likelier. One rule, since Hypothesis leaves out some of many rules."""
         for _ in range(4):
             names = [name for name, one in vars(Recovery).items() if hasattr(one, "step") and self._may(one)]
             name = data.draw(st.sampled_from([name for name in names for _ in range(WEIGHTS.get(name, 2))]))

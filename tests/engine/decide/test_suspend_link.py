@@ -58,13 +58,13 @@ def counts(world: World) -> list[int]:
 
 
 def restart(world: World) -> None:
-    """Let the broker start again."""
+    """Start the broker again."""
     for event in started(world.state, world.context):
         world.happened(event)
 
 
 def test_a_suspended_link_keeps_what_it_holds() -> None:
-    """It is no consumer any more, and nobody else gets its deliveries."""
+    """It is no consumer any more, and no other consumer gets its deliveries."""
     world = World()
     consumer, words = holding(world)
     suspend(world, consumer)
