@@ -82,6 +82,15 @@ class EngineConfig:
     groups_max: int = 10_000
     """The maximum of groups of one queue that are bound to consumers by themselves. Further ones share bindings by
     their hash, at most 256."""
+    suspended_links_max: int = 10_000
+    """The maximum of suspended links in a virtual host; what a further one left unsettled returns at once."""
+    suspended_deliveries_max: int = 1_000_000
+    """The maximum of deliveries that all suspended links hold, with the delivery-tags that are kept for senders."""
+    suspended_s_max: int = 300
+    """The longest time that a suspended link is kept after the end of its connection; 0: it ends with that."""
+    unsettled_tags_max: int = 4096
+    """The maximum of delivery-tags that are kept for one sender in receiver-settle-mode second. Messages beyond it are
+    rejected until the sender settles some."""
     queues_max: int = 1_000_000
     """The maximum of queues in a virtual host."""
     consumers_max: int = 100_000

@@ -99,6 +99,8 @@ class Deliver(Struct):
     """How long the consumer holds the messages without settling them; 0: for ever."""
     locked_until_ms: int = 0
     """When their locks expire, in milliseconds since 1970, set when the effect leaves; 0: never."""
+    is_resumed: bool = False
+    """Whether the peer has had these deliveries on the link before, and has resumed it."""
 
 
 @final
@@ -136,6 +138,8 @@ class ProducerReady(Struct):
     """The largest message that the queue at its address takes; 0: no limit of its own."""
     queue: str = ""
     """The queue that its address names; empty if it sends to a muxer or topic, or to no address."""
+    kept: tuple[bytes, ...] = ()
+    """The kept delivery-tags of the link that it resumes."""
 
 
 @final
@@ -155,6 +159,8 @@ class ConsumerReady(Struct):
     """The queue that was created at its address, empty if it existed."""
     follows: int = 0
     """The queue if it is non-destructive: the link reads its messages, and the engine delivers none; else 0."""
+    held: tuple[int, ...] = ()
+    """The words that the link held when it was resumed; its peer may have settled some of them since."""
 
 
 @final

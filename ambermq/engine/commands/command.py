@@ -3,7 +3,17 @@
 from ambermq.engine.commands.compaction import CompactionCommand, RecordCompaction
 from ambermq.engine.commands.deferred import ScheduleMessages, SettleNamed, TakeDeferred
 from ambermq.engine.commands.lifecycle import EndNodes, EndUnusedQueue, ResetHost
-from ambermq.engine.commands.links import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer, EndLinks
+from ambermq.engine.commands.links import (
+    AttachConsumer,
+    AttachProducer,
+    DetachConsumer,
+    DetachProducer,
+    EndLinks,
+    EndSuspended,
+    ExpireLinks,
+    ResendHeld,
+    SettleTags,
+)
 from ambermq.engine.commands.messages import GiveUp, MakeDue, Publish, RenewLocks, ReportDamage, Settle
 from ambermq.engine.commands.moves import EditMessages, FindMessages, MoveMessages, RemoveMessages
 from ambermq.engine.commands.muxers import AttachMember, DeclareMuxer, DeleteMuxer, DetachMember, UpdateMuxer
@@ -32,6 +42,10 @@ Command = (
     | AttachConsumer
     | DetachConsumer
     | EndLinks
+    | ResendHeld
+    | SettleTags
+    | ExpireLinks
+    | EndSuspended
     | DeclareQueue
     | UpdateQueue
     | DeleteQueue

@@ -62,6 +62,8 @@ class Publish(Struct):
     """The ids that queues remember; None if none does."""
     groups: list[int] = []
     """The group of each message (entries/group.py), 0 for none; empty if none has one."""
+    tag: bytes = b""
+    """The delivery-tag to keep until the sender settles it: that of one message; empty for none."""
 
     def join(self, other: "Publish", *, bytes_max: int) -> bool:
         """Append the next run if it is alike and both fit into `bytes_max`; return whether it did."""
@@ -75,6 +77,8 @@ class Publish(Struct):
             or other.time_ms != self.time_ms
             or other.delay_ms != self.delay_ms
             or other.priority != self.priority
+            or self.tag
+            or other.tag
             or other.size + self.size > bytes_max
         ):
             return False
@@ -115,6 +119,7 @@ class Publish(Struct):
             self.priority,
             None if self.identities is None else self.identities.part(start, end),
             self.groups[start:end],
+            self.tag,
         )
 
 

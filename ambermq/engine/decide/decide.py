@@ -40,6 +40,7 @@ from ambermq.engine.decide.messages.moves import MOVE_DECISIONS
 from ambermq.engine.decide.messages.publish import publish
 from ambermq.engine.decide.messages.scheduled import SCHEDULE_DECISIONS
 from ambermq.engine.decide.messages.transactions import TRANSACTION_DECISIONS
+from ambermq.engine.decide.suspend_link import kept_at_start
 from ambermq.engine.decide.update import UPDATE_DECISIONS
 from ambermq.engine.decide.wiring import WIRING_DECISIONS, existing_queue, predeclared
 from ambermq.engine.effects import (
@@ -90,7 +91,8 @@ def started(state: State, context: DecisionContext) -> list[Event]:
     the first start, and if a repair of the log lost it: then the queues are attached to it again. Before the first
     start `state` has the requested mode.
     """
-    events: list[Event] = [Started(context.next_offset, context.now_us, state.epoch + 1, state.mode)]
+    kept = kept_at_start(state, context)
+    events: list[Event] = [Started(context.next_offset, context.now_us, state.epoch + 1, state.mode, kept)]
     left = [queue.id for queue in state.queues.values() if queue.consumers]
     state = fold(state, events)
     events += end_nodes_at_start(state, context_after(context, events), left=left)

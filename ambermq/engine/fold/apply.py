@@ -32,6 +32,9 @@ from ambermq.engine.events import (
     Grouped,
     Identified,
     Keyed,
+    LinkEnded,
+    LinkResumed,
+    LinkSuspended,
     Lost,
     Moved,
     MuxerDeclared,
@@ -52,21 +55,32 @@ from ambermq.engine.events import (
     Settled,
     Started,
     Subscribed,
+    TagsKept,
     Timed,
 )
 from ambermq.engine.fold.moves import moved
+from ambermq.engine.fold.node_links import linked, unlinked
+from ambermq.engine.fold.suspended_links import (
+    link_ended,
+    link_resumed,
+    link_suspended,
+    suspended_at_start,
+    tags_kept,
+    with_returned,
+    without_queue,
+    without_tags,
+)
 from ambermq.engine.fold.wide_fanout import spread
 from ambermq.engine.model.attachment import Attachment
 from ambermq.engine.model.last_values import keyed_by
 from ambermq.engine.model.muxer import Muxer
 from ambermq.engine.model.queue import new_queue
-from ambermq.engine.model.state import EMPTY_STATE, Consumer, Links, Producer, State
+from ambermq.engine.model.state import EMPTY_STATE, Consumer, Producer, State
 from ambermq.snapshot.persistent_map import PersistentMap
 
 __all__ = ["APPLY", "acquired", "apply", "fold", "settled"]
 
 _FEW: Final = 8
-_NO_LINKS: Final[Links] = PersistentMap()
 
 
 def apply(state: State, event: Event) -> State:
@@ -127,9 +141,9 @@ def _started(state: State, event: Started) -> State:
     with queues.mutate() as mutation:
         for queue_id, queue in queues.items():
             if queue.acquired or queue.consumers:
-                mutation[queue_id] = replace(queue.release_all(), consumers=0)
+                mutation[queue_id] = replace(with_returned(queue, event.kept), consumers=0)
         queues = mutation.finish()
-    return state.with_fields(
+    return suspended_at_start(state, event).with_fields(
         epoch=event.epoch,
         time_us=event.time_us,
         queues=queues,
@@ -177,6 +191,8 @@ def _queue_deleted(state: State, event: QueueDeleted) -> State:
         state = state.with_fields(consumers=consumers, receivers=receivers)
     if event.queue in state.subscriptions:
         state = _unsubscribed(state, event.queue)
+    if state.suspended:
+        state = without_queue(state, event.queue)
     return _without_producers(state, event.queue).with_fields(
         time_us=event.time_us,
         queues=state.queues.delete(event.queue),
@@ -202,19 +218,9 @@ def _without_producers(state: State, node: int) -> State:
     links = state.links.delete(node)
     for producer in gone:
         for other in state.producers[producer].nodes:
-            links = _unlinked(links, other, producer)
+            links = unlinked(links, other, producer)
+        state = without_tags(state, producer)
     return state.with_fields(producers=_without(state.producers, gone), links=links)
-
-
-def _linked(links: "PersistentMap[int, Links]", node: int, link: int) -> "PersistentMap[int, Links]":
-    return links.set(node, links.get(node, _NO_LINKS).set(link, None))
-
-
-def _unlinked(links: "PersistentMap[int, Links]", node: int, link: int) -> "PersistentMap[int, Links]":
-    known = links.get(node)
-    if known is None or link not in known:
-        return links
-    return links.set(node, known.delete(link)) if len(known) > 1 else links.delete(node)
 
 
 def _muxer_declared(state: State, event: MuxerDeclared) -> State:
@@ -280,9 +286,9 @@ def _drawn(state: State, event: Drawn) -> State:
 
 def _producer_attached(state: State, event: ProducerAttached) -> State:
     names = (event.muxer, event.destination, event.container, event.link, event.sending, event.node, event.owns)
-    producer, links = Producer(event.offset, *names), state.links
+    producer, links = Producer(event.offset, *names, event.user, event.keeping), state.links
     for node in producer.nodes:
-        links = _linked(links, node, producer.id)
+        links = linked(links, node, producer.id)
     producers = state.producers.set(producer.id, producer)
     return state.with_fields(time_us=event.time_us, producers=producers, links=links)
 
@@ -293,19 +299,19 @@ def _producer_detached(state: State, event: ProducerDetached) -> State:
         return state.with_fields(time_us=event.time_us)
     links = state.links
     for node in producer.nodes:
-        links = _unlinked(links, node, producer.id)
+        links = unlinked(links, node, producer.id)
+    state = without_tags(state, producer.id)
     return state.with_fields(time_us=event.time_us, producers=state.producers.delete(producer.id), links=links)
 
 
 def _consumer_attached(state: State, event: ConsumerAttached) -> State:
     names = (event.queue, event.container, event.link, event.selector, event.owns, event.is_exclusive)
-    state = state.with_fields(
-        time_us=event.time_us, consumers=state.consumers.set(event.offset, Consumer(event.offset, *names))
-    )
+    consumer = Consumer(event.offset, *names, event.user, event.keeping)
+    state = state.with_fields(time_us=event.time_us, consumers=state.consumers.set(event.offset, consumer))
     queue = state.queues.get(event.queue)
     if queue is None:
         return state
-    state = state.with_fields(receivers=_linked(state.receivers, queue.id, event.offset))
+    state = state.with_fields(receivers=linked(state.receivers, queue.id, event.offset))
     return state.with_queue(replace(queue, consumers=queue.consumers + 1), event.time_us)
 
 
@@ -317,7 +323,7 @@ def _consumer_detached(state: State, event: ConsumerDetached) -> State:
     queue = state.queues.get(consumer.queue)
     if queue is None:
         return state
-    state = state.with_fields(receivers=_unlinked(state.receivers, queue.id, consumer.id))
+    state = state.with_fields(receivers=unlinked(state.receivers, queue.id, consumer.id))
     queue = queue.release_consumer(consumer.id, MODIFIED_FAILED, state.elapsed_us(event.time_us))
     return state.with_queue(replace(queue, consumers=queue.consumers - 1), event.time_us)
 
@@ -471,6 +477,10 @@ APPLY: Final[Mapping[type, Callable[[State, Any], State]]] = {
     ProducerDetached: _producer_detached,
     ConsumerAttached: _consumer_attached,
     ConsumerDetached: _consumer_detached,
+    LinkSuspended: link_suspended,
+    LinkResumed: link_resumed,
+    LinkEnded: link_ended,
+    TagsKept: tags_kept,
     Chunked: _nothing,
     Published: _published,
     Timed: _timed,

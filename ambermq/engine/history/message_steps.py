@@ -20,6 +20,8 @@ from ambermq.engine.events import (
     Due,
     Duplicated,
     Event,
+    LinkEnded,
+    LinkResumed,
     Moved,
     Published,
     Purged,
@@ -61,6 +63,8 @@ class StepKind(StrEnum):
     """It came from another queue."""
     SCHEDULED = "scheduled"
     """It is available later."""
+    RESUMED = "resumed"
+    """Its consumer's link was suspended, and another one resumed it."""
     DUE = "due"
     """The time that it waited for has come."""
     DUPLICATED = "duplicated"
@@ -191,8 +195,18 @@ class Track:
                     self._end(place, event, StepKind.DELETED)
             case ConsumerDetached():
                 self._return_from((event.consumer,), event)
+            case LinkEnded():
+                self._return_from((event.link,), event)
+            case LinkResumed():
+                self._resumed(event)
             case Started():
-                self._return_from(None, event)
+                held = {place.consumer for place in self.places.values()}
+                self._return_from(tuple(held.difference(event.kept)), event)
+
+    def _resumed(self, event: LinkResumed) -> None:
+        for place in list(self.places.values()):
+            if _is_held(place, event.link):
+                self._step(replace(place, consumer=event.successor), event, StepKind.RESUMED, event.successor)
 
     def _scheduled(self, event: Scheduled) -> None:
         for queue in event.queues:
@@ -265,9 +279,9 @@ class Track:
         found = ((place, _index(words, place.word)) for place in self._on(queue))
         return [(place, at) for place, at in found if at is not None]
 
-    def _return_from(self, consumers: tuple[int, ...] | None, event: Event) -> None:
+    def _return_from(self, consumers: tuple[int, ...], event: Event) -> None:
         for place in list(self.places.values()):
-            if place.state is MessagePlaceState.ACQUIRED and (consumers is None or place.consumer in consumers):
+            if place.state is MessagePlaceState.ACQUIRED and place.consumer in consumers:
                 after = replace(place, state=MessagePlaceState.AVAILABLE, consumer=0, count=place.count + 1)
                 self._step(after, event, StepKind.RETURNED, place.consumer, MODIFIED_FAILED)
 

@@ -20,7 +20,18 @@ from ambermq.engine.decide.context import DecisionContext
 from ambermq.engine.decide.explain_route import explain
 from ambermq.engine.entries.entry_word import WORD_BYTES, entry_of, pack_words
 from ambermq.engine.errors import Refused
-from ambermq.engine.events import Acquired, Attached, Detached, Discarded, Event, Moved, Published, Purged, Reset
+from ambermq.engine.events import (
+    Acquired,
+    Attached,
+    Detached,
+    Discarded,
+    Event,
+    LinkResumed,
+    Moved,
+    Published,
+    Purged,
+    Reset,
+)
 from ambermq.engine.events.registry import NUMBERS
 from ambermq.engine.history.id_origins import Link, Origins
 from ambermq.engine.history.message_route import Passage, message_routes
@@ -208,7 +219,17 @@ class _StorySearch:
         others += self._search.touches(dict.fromkeys(map(node_key, queues), _PURGED), first, last)
         others += self._search.touches_of_epochs(node_key(BROKER), first, last)
         named |= {event.offset: event for event in self._events(sorted({*others}))}
+        self._add_successors(named, last)
         return self._track_of(named.values())
+
+    def _add_successors(self, named: dict[int, Event], last: int) -> None:
+        """Add the records that end the consumers that resumed links of the message's consumers."""
+        seen = set[int]()
+        while new := {event.successor for event in named.values() if type(event) is LinkResumed} - seen:
+            wanted = {node_key(consumer): pack("<qq", 0, consumer) for consumer in new}
+            found = self._events(self._search.touches(wanted, self._first, last))
+            named |= {event.offset: event for event in found}
+            seen |= new
 
     def _queues(self, track: Track) -> tuple[int, ...]:
         """Return the queues that the message was on, each once."""

@@ -17,6 +17,7 @@ from ambermq.engine.commands import (
     DetachConsumer,
     Discharge,
     EditMessages,
+    EndSuspended,
     EndUnusedQueue,
     GiveUp,
     Inspect,
@@ -439,6 +440,8 @@ class DecidedState(LoggedState):
                     self.demand.touch(want.queue)
                 if self.state.queues[want.queue].settings.exclusive:
                     self.demand.await_active(want)
+            elif type(effect) is Deliver:
+                self._resend(effect)
             elif type(effect) is ConsumerEnded:
                 self._withdraw(effect.consumer)
                 changes += 1
@@ -451,6 +454,20 @@ class DecidedState(LoggedState):
                 # A part ends the tick, however few events it has.
                 changes = self.config.tick_changes_max
         return changes
+
+    def _resend(self, effect: Deliver) -> None:
+        """Note a delivery that a resumed link gets again, so that the end of its consumer cancels it."""
+        want = self.demand.wants.get(effect.consumer)
+        if want is not None:
+            want.held.append(effect)
+            want.held_count += len(effect.words)
+
+    def _end_suspended(self, event_us: int) -> None:
+        """Submit the ends of suspended links whose time has come; no more while the last ones are not decided."""
+        if self._command_queue.rest:
+            return
+        for link in self._link_timers.take(self.state.elapsed_us(event_us), self.config.tick_changes_max):
+            self._command_queue.add(EndSuspended(link))
 
     def _returned_count(self, consumer: int) -> int:
         """Return how many messages a detached consumer gives back: each is a change, and goes to other consumers."""
@@ -473,7 +490,8 @@ class DecidedState(LoggedState):
         words: list[int] = []
         for effect in want.held:
             effect.cancelled = True
-            if not effect.settled:
+            # Its peer knows a resumed one.
+            if not effect.settled and not effect.is_resumed:
                 words += effect.words
         want.held.clear()
         # Other consumers may get all that it held, sent or not.

@@ -208,6 +208,7 @@ class DurableLoop(DecidedState):
                 effects += self._end_late(event_us - self.state.stepped_us, event_us)
                 effects += self._expire_locks(event_us)
                 self._end_unused(event_us)
+                self._end_suspended(event_us)
                 self._refill_rates(event_us)
             if self.demand.dirty and not (command_queue.rest and self._is_fanning_out):
                 self.matching.end_ns = None
@@ -317,7 +318,8 @@ class DurableLoop(DecidedState):
 
     def _next_timer_us(self) -> int:
         """Return when the loop itself has something to do, by the driver's clock."""
-        timers = self._timers, self._due_timers, self._unused, self._rates, self.transactions, self._locks
+        by_elapsed = self._timers, self._due_timers, self._unused, self._rates
+        timers = *by_elapsed, self.transactions, self._locks, self._link_timers
         elapsed_us = min([one.next_us for one in timers])
         if elapsed_us < FOREVER_US:
             elapsed_us += self.state.stepped_us - self.correction_us

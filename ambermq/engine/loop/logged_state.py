@@ -27,6 +27,8 @@ from ambermq.engine.events import (
     Grouped,
     Identified,
     Keyed,
+    LinkEnded,
+    LinkSuspended,
     Moved,
     Prioritized,
     ProducerAttached,
@@ -38,6 +40,7 @@ from ambermq.engine.events import (
     Scheduled,
     SetAside,
     Settled,
+    TagsKept,
     Timed,
 )
 from ambermq.engine.fold.apply import APPLY
@@ -47,6 +50,7 @@ from ambermq.engine.loop.pending_effects import PendingEffects
 from ambermq.engine.loop.tick_work import LEAVES_PER_CHANGE
 from ambermq.engine.loop.timers.due_timers import DueTimers
 from ambermq.engine.loop.timers.expiry_timers import ExpiryTimers
+from ambermq.engine.loop.timers.link_timers import LinkTimers
 from ambermq.engine.loop.timers.lock_timers import LockTimers
 from ambermq.engine.loop.timers.rate_timers import RateTimers
 from ambermq.engine.loop.timers.unused_queues import UnusedQueues
@@ -80,6 +84,7 @@ class LoggedState:
         self._due_timers = DueTimers()
         self._blocks = QueueBlocks()
         self._locks = LockTimers()
+        self._link_timers = LinkTimers()
         self._has_ttl = False
         """Whether a queue has a time to live, or has had one."""
         self._has_timers = False
@@ -108,6 +113,25 @@ class LoggedState:
             self._note_delayed(queue.id, words)
             self._note_exhausted(queue.id, words)
             self._note_expired(queue.id, words, time_us)
+
+    def _note_suspended(self, before: State, event: LinkSuspended | LinkEnded) -> None:
+        """Note a link that is suspended, or that ends; `before` is the state before that."""
+        if type(event) is LinkSuspended and event.link not in before.suspended:
+            if event.link in before.producers:
+                self._unused.detach_producer(
+                    self.state, before.producers[event.link], self.state.elapsed_us(event.time_us)
+                )
+            elif event.link in before.consumers:
+                self._unused.note_use(
+                    before.queues.get(before.consumers[event.link].queue), self.state.elapsed_us(event.time_us)
+                )
+        until_us = event.until_us if type(event) is LinkSuspended else 0
+        self._link_timers.watch(event.link, until_us)
+        self._has_timers |= bool(until_us)
+        known = before.suspended.get(event.link)
+        if known is not None and known.queue:
+            # The next consumer of an exclusive queue waited for what this one held.
+            self.demand.check_active(known.queue)
 
     def _note_published(self, queues: Iterable[int], time_us: int) -> None:
         """Note that messages came to queues."""
@@ -195,6 +219,8 @@ class LoggedState:
     def _start_timers(self) -> None:
         """Set the timers of a state that was recovered; the messages that wait have passed some time without them."""
         self._blocks.start(self.state)
+        self._link_timers.start(self.state)
+        self._has_timers |= bool(self.state.suspended)
         for queue in self.state.queues.values():
             self._has_ttl |= bool(queue.runs or queue.settings.message_ttl_ms)
             if queue.aside:
@@ -319,6 +345,8 @@ class LoggedState:
                         self._note_rejected(event)
             elif type(event) is ConsumerDetached:
                 self._note_detached(before, event.consumer, event.time_us)
+            elif isinstance(event, (LinkSuspended, LinkEnded)):
+                self._note_suspended(before, event)
             elif type(event) is Moved:
                 changes += (len(event.words) // WORD_BYTES) * len(event.targets)
                 for queue in event.targets:
@@ -375,6 +403,8 @@ _ABOUT_MESSAGES: Final = (Timed, Scheduled, Grouped, Prioritized, Keyed, Identif
 
 def _is_about_messages(event: Event) -> bool:
     """Return whether an event gives messages times, priority, keys or ids, and is too small to matter for a batch."""
+    if type(event) is TagsKept:
+        return True
     return isinstance(event, _ABOUT_MESSAGES) and len(event.queues) <= _FEW_QUEUES
 
 

@@ -11,6 +11,8 @@
     DUES        runs: queue i64 | count u64 | count entries u64 | count times u64
     ENTRIES     [{queue, entry, offsets: [first, gap, gap...]}]
     SUBSCRIPTIONS [{queue, keyed, subscription}]
+    SUSPENDED   [{link, keyed}]
+    TAGS        [{producer, tags: [base64...]}]
 
 A run of words with keys has three words for each message: its word, and its key of 16 bytes.
 
@@ -51,6 +53,7 @@ from ambermq.engine.model.muxer import Muxer, MuxerKind, Options
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import EMPTY_STATE, Consumer, Links, Producer, State
 from ambermq.engine.model.subscription import Subscription
+from ambermq.engine.model.suspended_link import SuspendedLink
 from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.snapshot.block_file import Block, BlockKind
@@ -66,6 +69,7 @@ _WORDS_BYTES: Final = 64 << 10
 """The approximate size of a block of words."""
 _JSON_BYTES: Final = 16 << 10
 _ENTRIES_A_ROW: Final = 1024
+_TAGS_A_ROW: Final = 256
 _SORTED_AT_ONCE: Final = 1024
 _MAPPED_AT_ONCE: Final = 256
 _KEYS_AT_ONCE: Final = 256
@@ -105,6 +109,10 @@ class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Not written in automatic mode."""
     stepped_us: int | msgspec.UnsetType = msgspec.UNSET
     """Not written if the clock never stepped."""
+    suspended: int | msgspec.UnsetType = msgspec.UNSET
+    """Not written without suspended links."""
+    tags: int | msgspec.UnsetType = msgspec.UNSET
+    """The rows of tags. Not written without any."""
 
 
 class _MuxerRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -168,6 +176,17 @@ class _SubscriptionRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     subscription: Subscription
 
 
+class _SuspendedRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    link: SuspendedLink
+    keyed: bool
+    """Whether its key finds it."""
+
+
+class _TagsRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    producer: int
+    tags: list[bytes]
+
+
 def image_of(state: State) -> Iterator[Block]:
     """Yield the blocks of a state, each below 100 KiB."""
     yield Block(BlockKind.STATE, [_encode(_head(state))])
@@ -180,6 +199,8 @@ def image_of(state: State) -> Iterator[Block]:
     yield from _due_blocks(state)
     yield from _json_blocks(BlockKind.ENTRIES, _entries_rows(state))
     yield from _json_blocks(BlockKind.SUBSCRIPTIONS, _subscription_rows(state))
+    yield from _json_blocks(BlockKind.SUSPENDED, _suspended_rows(state))
+    yield from _json_blocks(BlockKind.TAGS, _tags_rows(state))
 
 
 def _head(state: State) -> _Head:
@@ -194,12 +215,26 @@ def _head(state: State) -> _Head:
         len(state.subscriptions),
         state.mode or msgspec.UNSET,
         state.stepped_us or msgspec.UNSET,
+        len(state.suspended) or msgspec.UNSET,
+        sum([-(-len(tags) // _TAGS_A_ROW) for tags in state.tags.values()]) or msgspec.UNSET,
     )
 
 
 def _subscription_rows(state: State) -> Iterator[_SubscriptionRow]:
     for queue, one in _sorted_items(state.subscriptions):
         yield _SubscriptionRow(queue, one.key is not None and state.subscription_queues.get(one.key) == queue, one)
+
+
+def _suspended_rows(state: State) -> Iterator[_SuspendedRow]:
+    for one in _in_order(state.suspended):
+        yield _SuspendedRow(one, state.suspended_ids.get(one.key) == one.id)
+
+
+def _tags_rows(state: State) -> Iterator[_TagsRow]:
+    for producer, tags in _sorted_items(state.tags):
+        items = map(itemgetter(0), _sorted_items(tags))
+        while some := list(islice(items, _TAGS_A_ROW)):
+            yield _TagsRow(producer, some)
 
 
 def _muxer_rows(state: State) -> Iterator[_MuxerRow]:
@@ -386,6 +421,8 @@ class _Parts:
         """Words and their keys, by queue."""
         self.dues: dict[int, PersistentColumn] = {}
         self.subscriptions: list[_SubscriptionRow] = []
+        self.suspended: list[_SuspendedRow] = []
+        self.tags: list[_TagsRow] = []
 
     def take_head(self, payload: bytes) -> None:
         self.head = msgspec.json.decode(payload, type=_Head)
@@ -406,6 +443,12 @@ class _Parts:
 
     def take_subscriptions(self, payload: bytes) -> None:
         self.subscriptions += msgspec.json.decode(payload, type=list[_SubscriptionRow])
+
+    def take_suspended(self, payload: bytes) -> None:
+        self.suspended += msgspec.json.decode(payload, type=list[_SuspendedRow])
+
+    def take_tags(self, payload: bytes) -> None:
+        self.tags += msgspec.json.decode(payload, type=list[_TagsRow])
 
     def take_queues(self, payload: bytes) -> None:
         self.queues += msgspec.json.decode(payload, type=list[_QueueRow])
@@ -471,6 +514,9 @@ class _Parts:
         if counts != expected:
             what = "muxers, attachments, queues, producers, consumers, subscriptions"
             raise ImageFault(f"{what}: expected {expected}, found {counts}")
+        if (len(self.suspended), len(self.tags)) != (head.suspended or 0, head.tags or 0):
+            found = len(self.suspended), len(self.tags)
+            raise ImageFault(f"suspended, tags: expected {(head.suspended or 0, head.tags or 0)}, found {found}")
         consumers, known = Counter(one.queue for one in self.consumers.values()), {row.id for row in self.queues}
         muxers = [
             Muxer(one.id, one.name, one.kind, one.options, _map_of(self.attachments.get(one.id, {})))
@@ -492,6 +538,7 @@ class _Parts:
             links=_links_of((node, one.id) for one in self.producers.values() for node in one.nodes),
             receivers=_links_of((one.queue, one.id) for one in self.consumers.values() if one.queue in known),
             **_subscribed(self.subscriptions),
+            **_suspended(self.suspended, self.tags),
         )
 
     def _queue(self, row: _QueueRow, consumers: int) -> Queue:
@@ -596,6 +643,19 @@ def _subscribed(rows: list[_SubscriptionRow]) -> dict[str, Any]:
     }
 
 
+def _suspended(rows: list[_SuspendedRow], tags: list[_TagsRow]) -> dict[str, Any]:
+    """Return the parts of a state that are about suspended links and kept tags."""
+    by_producer: dict[int, dict[bytes, None]] = {}
+    for row in tags:
+        by_producer.setdefault(row.producer, {}).update(dict.fromkeys(row.tags))
+    return {
+        "suspended": PersistentMap({row.link.id: row.link for row in rows}),
+        "suspended_ids": PersistentMap({row.link.key: row.link.id for row in rows if row.keyed}),
+        "suspended_held": sum(row.link.held for row in rows),
+        "tags": PersistentMap({producer: PersistentMap(some) for producer, some in by_producer.items()}),
+    }
+
+
 def _links_of(pairs: Iterable[tuple[int, int]]) -> "PersistentMap[int, Links]":
     """Return the links of each node, from pairs of a node and a link."""
     links: dict[int, dict[int, None]] = {}
@@ -624,4 +684,6 @@ _TAKE: Final[dict[int, Callable[[_Parts, bytes], None]]] = {
     BlockKind.DUES: _Parts.take_dues,
     BlockKind.ENTRIES: _Parts.take_entries,
     BlockKind.SUBSCRIPTIONS: _Parts.take_subscriptions,
+    BlockKind.SUSPENDED: _Parts.take_suspended,
+    BlockKind.TAGS: _Parts.take_tags,
 }

@@ -208,6 +208,7 @@ _WORDS: Final[dict[StepKind, Callable[[MessageStory, Step], str]]] = {
     StepKind.RELEASED: _settled,
     StepKind.MODIFIED: _settled,
     StepKind.RETURNED: _returned,
+    StepKind.RESUMED: lambda story, step: f"by {_link_text(story, step.link)}",
     StepKind.PURGED: lambda _story, _step: "with all available messages",
     StepKind.DELETED: lambda _story, _step: "with the queue",
     StepKind.DISCARDED: _discarded,

@@ -30,6 +30,9 @@ from ambermq.engine.events import (
     Grouped,
     Identified,
     Keyed,
+    LinkEnded,
+    LinkResumed,
+    LinkSuspended,
     Lost,
     Moved,
     MuxerDeclared,
@@ -50,6 +53,7 @@ from ambermq.engine.events import (
     Settled,
     Started,
     Subscribed,
+    TagsKept,
     Timed,
 )
 from ambermq.engine.model.attachment import Condition
@@ -57,6 +61,7 @@ from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.engine.model.publish_options import PublishOptions, Unroutable
 from ambermq.engine.model.subscription import Subscription
+from ambermq.engine.model.suspended_link import Keeping
 from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.engine.settings.queue_settings import DROP_HEAD, Settings
 
@@ -95,6 +100,7 @@ WIRING: Final[tuple[Event, ...]] = (
 
 _PLAIN: Final = (
     Sample(Started(0, TIME_US, 3), "the broker started, epoch 3"),
+    Sample(Started(0, TIME_US, 3, kept=(4, 98)), "the broker started, epoch 3"),
     Sample(Started(0, TIME_US, 1, VhostMode.ADVANCED), "the broker started, epoch 1, in advanced mode"),
     Sample(WIRING[1], "queue 'orders' declared, at most 1,000 messages"),
     Sample(
@@ -145,15 +151,46 @@ _PLAIN: Final = (
     Sample(Detached(5, TIME_US, 1, 2, 5, "orders"), "queue 'orders' detached from 'QUEUE' for 'orders'"),
     Sample(Drawn(5, TIME_US, 1, 3), "muxer 'QUEUE' made the lossy draws of 3 messages"),
     Sample(WIRING[2], "shop/out sends to 'orders'"),
+    Sample(ProducerAttached(3, TIME_US, MUXER, "orders", "c", "l", keeping=Keeping(2, 5000)), "c/l sends to 'orders'"),
     Sample(
         ProducerAttached(3, TIME_US, 1, "orders", "container", "link", SENDING, 2, 2),
         "container/link sends to 'orders'",
     ),
     Sample(ProducerDetached(18, TIME_US, 3), "producer shop/out detached"),
     Sample(WIRING[3], "store/in receives from 'orders'"),
+    Sample(ConsumerAttached(4, TIME_US, 2, "c", "l", keeping=Keeping(2, 5000)), "c/l receives from 'orders'"),
     Sample(ConsumerAttached(4, TIME_US, 2, "c", "l", is_exclusive=True), "c/l receives from 'orders'"),
     Sample(ConsumerAttached(4, TIME_US, 2, "c", "l", "a = 1", 2), "c/l receives from 'orders' where a = 1"),
     Sample(ConsumerDetached(19, TIME_US, 4), "consumer store/in detached"),
+    Sample(
+        LinkSuspended(20, TIME_US, 4),
+        "link store/in suspended",
+        golden="000000000000000008000000000000000000000000000000040000000000000000000000000000000000000000002b00"
+        "0000000000000000",
+    ),
+    Sample(
+        LinkSuspended(20, TIME_US, 4, 5_000_000),
+        "link store/in suspended, until 5000000 us of elapsed time",
+        golden="000000000000000008000000000000000000000000000000040000000000000000000000000000000000000000002b00"
+        "404b4c0000000000",
+    ),
+    Sample(
+        LinkResumed(21, TIME_US, 4, 98),
+        "link store/in resumed by link 98",
+        golden="000000000000000008000000000000000000000000000000040000000000000000000000000000000000000000002c00"
+        "6200000000000000",
+    ),
+    Sample(
+        LinkEnded(22, TIME_US, 4),
+        "suspended link store/in ended",
+        golden="000000000000000000000000000000000000000000000000040000000000000000000000000000000000000000002d00",
+    ),
+    Sample(
+        TagsKept(23, TIME_US, 3, (b"a", b"bc"), (b"",)),
+        "delivery-tags of shop/out: 2 kept, 1 settled",
+        golden="000000000000000006000000000000000000000000000000030000000000000000000000000000000200000000002e00"
+        "016102626300",
+    ),
     Sample(Chunked(6, TIME_US, 3, b""), "a chunk of a large message from shop/out"),
     Sample(Published(10, TIME_US, (2,), 3, WORDS, 300), "3 messages to 'orders', 300 B, durable, from shop/out"),
     Sample(

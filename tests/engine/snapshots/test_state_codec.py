@@ -71,6 +71,7 @@ def test_every_attribute_is_known_to_the_image() -> None:
         *("epoch", "time_us", "queues", "queue_names", "muxers", "muxer_names", "consumers", "producers"),
         *("draws", "subscriptions", "subscription_queues", "no_locals", "links", "receivers", "mode", "stepped_us"),
         "deduplicating",
+        *("suspended", "suspended_ids", "suspended_held", "tags"),
     ]
     assert [*Queue.__struct_fields__] == [
         *("id", "name", "settings", "ready", "returned", "acquired", "entries", "exclusions", "size"),

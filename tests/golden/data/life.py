@@ -9,6 +9,7 @@
     duplicates   message-ids that come again, alone, to two queues and in a commit; messages of other priorities
     delays       scheduled messages, and failed deliveries that wait
     last values  messages that newer ones replace, waiting and held, on a queue for all and on one with priorities
+    recovery     links that are suspended, resumed and ended, and a tag that is kept; a message of priority 9
     consumers    every outcome, runs dealt to two consumers, selectors
     topics       subscriptions of every kind, temporary queues
     bare         a virtual host in advanced mode, with a message whose body is damaged
@@ -35,7 +36,17 @@ from proton.reactor import Container, DurableSubscription, Selector
 from ambermq.log.read.log_reader import open_reader
 from ambermq.protocol.amqp10.message.message import Data
 from ambermq.protocol.amqp10.message.message import Message as OwnMessage
-from ambermq.protocol.amqp10.performatives.classes import Header, Properties
+from ambermq.protocol.amqp10.performatives.classes import (
+    Attach,
+    Detach,
+    Disposition,
+    Flow,
+    Header,
+    Properties,
+    Source,
+    Target,
+    Transfer,
+)
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import Management
@@ -45,6 +56,8 @@ from tests.golden.data.observation import command, vhost_path
 from tests.interop.proton_options import NO_LOCAL, Capable, Dynamic
 from tests.interop.proton_peer import Got, ProtonPeer, Receiving
 from tests.interop.proton_transactions import Session, posting, taking
+from tests.protocol.peers import FIRST_ID
+from tests.protocol.tcp import TcpWire
 from tests.stepped_broker import SteppedBroker
 
 __all__ = ["BROWSED", "CONFIG", "STORIES", "Life"]
@@ -130,6 +143,7 @@ class Life:
             self._duplicates()
             self._delays()
             self._last_values()
+            self._recovery()
             self._consumers()
             self._topics()
             self._export()
@@ -333,6 +347,37 @@ class Life:
             self._send(peer, "values", Message("old", subject="a", priority=7), Message("b", subject="b"))
             peer.receiver("values", name="slow", credit=1).next()
             self._send(peer, "values", Message("new", subject="a", priority=7))
+
+    def _recovery(self) -> None:
+        """Suspend a receiver, resume it, and leave it with a message; publish in receiver-settle-mode second."""
+        kept: dict[str, Any] = {"address": "kept", "durable": 2, "expiry_policy": "never"}
+        with self._peer("keeper") as peer:
+            self._send(peer, "kept", *(Message(f"kept-{one}", id=f"kept-{one}", durable=True) for one in (1, 2)))
+            self._send(peer, "kept", Message("urgent", id="kept-3", durable=True, priority=9))
+        for _ in range(2):
+            with TcpWire.begun(self._broker.url, container="keeper") as wire:
+                source, unsettled = Source(**kept), None
+                for turn in range(2):
+                    wire.say(
+                        Attach(name="in", handle=0, role=True, source=source, target=Target(), unsettled=unsettled)
+                    )
+                    wire.expect(Attach)
+                    wire.flow(handle=0, delivery_count=0, link_credit=2 - turn)
+                    tag = wire.expect(Transfer).delivery_tag
+                    unsettled = {tag: None}
+                    wire.say(Detach(handle=0, closed=False))
+                    wire.expect(Detach)
+        body = bytes(Message("once", durable=True).encode())
+        self.sent.add(sha256(body).hexdigest())
+        with TcpWire.begun(self._broker.url, container="keeper") as wire:
+            target = Target(**kept)
+            wire.say(
+                Attach(name="out", handle=0, role=False, rcv_settle_mode=1, target=target, initial_delivery_count=0)
+            )
+            wire.expect(Flow)
+            transfer = Transfer(handle=0, delivery_id=FIRST_ID, delivery_tag=b"once", message_format=0)
+            wire.say(transfer, payload=body)
+            wire.expect(Disposition)
 
     def _consumers(self) -> None:
         """Deal a queue to two consumers and say every outcome, select, and kill the broker while they hold messages."""

@@ -1,4 +1,4 @@
-"""The events behind that of messages: their time to live, group, due time, priority, keys and ids."""
+"""The events behind that of messages: time to live, group, due time, priority, keys, ids, and the kept delivery-tag."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -8,7 +8,7 @@ from ambermq.engine.decide.messages.last_values import NO_KEYS, Keys, key_events
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
 from ambermq.engine.entries.id_digest import DIGEST_BYTES
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
-from ambermq.engine.events import Event, Grouped, Identified, Prioritized, Published, Scheduled, Timed
+from ambermq.engine.events import Event, Grouped, Identified, Prioritized, Published, Scheduled, TagsKept, Timed
 from ambermq.engine.settings.queue_settings import DURATION_MS_MAX
 
 __all__ = ["additions_of", "due_us_of"]
@@ -41,6 +41,8 @@ def additions_of(command: Publish, event: Published, arrived_us: int, offset: in
         events += _identified(command.identities, event, offset + len(events))
     if keys:
         events += key_events(keys, event.offset, offset + len(events), event.time_us)
+    if command.tag:
+        events.append(TagsKept(offset + len(events), event.time_us, command.producer, (command.tag,)))
     return events
 
 

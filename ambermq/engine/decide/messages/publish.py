@@ -71,6 +71,8 @@ def publish(state: State, command: Publish, context: DecisionContext) -> Decisio
     producer = state.producers.get(command.producer)
     if producer is None:
         return [], [_rejected(command, "amqp:not-found", "the producer is gone")]
+    if command.tag and (kept := _kept_outcome(state, command, context)) is not None:
+        return [], [kept]
     if producer.sending.is_addressed:
         return _Each(state, command, context, producer).decide()
     queues = context.router.plain_route(state, producer.muxer, producer.destination)
@@ -88,6 +90,18 @@ def publish(state: State, command: Publish, context: DecisionContext) -> Decisio
         events, effects = _to_queues(state, command, queues, context)
         return events, [*effects, Unfinished(rest)]
     return _to_queues(state, command, queues, context)
+
+
+def _kept_outcome(state: State, command: Publish, context: DecisionContext) -> PublishDone | None:
+    """Return the outcome of a message whose tag is kept, which is stored already, or that has no room for its tag."""
+    tags = state.tags.get(command.producer, ())
+    if command.tag in tags:
+        return _outcome(command, OutcomeKind.ACCEPTED, after=AT_CLOSE)
+    tags_max = context.config.unsettled_tags_max
+    if len(tags) < tags_max:
+        return None
+    why = f"the sender has not settled {tags_max} deliveries in receiver-settle-mode second (unsettled_tags_max)"
+    return _rejected(command, "amqp:resource-limit-exceeded", why)
 
 
 def _eligible_queues(state: State, producer: Producer, queues: tuple[int, ...]) -> tuple[int, ...]:

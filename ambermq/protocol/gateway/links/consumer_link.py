@@ -11,13 +11,14 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol, final
 
-from ambermq.engine.commands import Settle
+from ambermq.engine.commands import ResendHeld, Settle
 from ambermq.engine.effects import ConsumerReady, Deliver, LocksExpired, OutcomeApplied
 from ambermq.engine.entries.entry import PLAIN, Entry
 from ambermq.engine.entries.entry_word import pack_words, unpack_words
 from ambermq.engine.entries.outcome import ACCEPTED, RELEASED, Outcome, OutcomeKind
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.events import Disposed
+from ambermq.protocol.amqp10.link.resumption import UnsettledMap
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.message.redelivery import KEPT_TTL, with_header
 from ambermq.protocol.amqp10.performatives.classes import Accepted, DeliveryState, Rejected, TransactionalState
@@ -28,6 +29,7 @@ from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms, offered_
 from ambermq.protocol.gateway.links.delivery_locks import ExpiredDeliveries, attempts_of, late_state, tag_prefix
 from ambermq.protocol.gateway.links.link_peer import ConsumerPeer
 from ambermq.protocol.gateway.links.outcome_mapping import outcome_of
+from ambermq.protocol.gateway.recovery.resumed_deliveries import ResumedDeliveries
 
 __all__ = ["LOCKED_UNTIL", "SEQUENCE_NUMBER", "ConsumerLink", "Follower", "redelivered"]
 
@@ -81,8 +83,10 @@ class ConsumerLink:
         "message_bytes",
         "messages",
         "peer",
+        "resumed",
         "terms",
         "traffic",
+        "unsettled",
     )
 
     def __init__(self, peer: ConsumerPeer["ConsumerLink"], link: Sender, terms: ConsumingTerms) -> None:
@@ -119,15 +123,26 @@ class ConsumerLink:
         """The approximate size of its messages: first the average of the queue, then that of the large ones sent."""
         self.backlog_count = 0
         """The deliveries in the backlog: another link had used up the session's window."""
+        self.unsettled: UnsettledMap | None = None
+        """The unsettled map of the peer's attach."""
+        self.resumed: ResumedDeliveries | None = None
+        """What is to be sent again; None for a link that resumes nothing."""
 
     def accept(self, ready: ConsumerReady) -> None:
         """Answer the attach."""
-        self.link.accept(
+        link, theirs = self.link, self.unsettled
+        link.accept(
             source=self.terms.source_of(ready),
             target=self.terms.target,
             offered_capabilities=offered_by(self.terms),
             properties=properties_of(ready),
+            unsettled=None if theirs is None else {link.tag_of(word): None for word in ready.held},
+            unsettled_bytes_max=self.peer.gateway.limits.unsettled_map_bytes_max,
         )
+        if theirs is not None:
+            is_incomplete = link.is_incomplete or (link.remote is not None and link.remote.incomplete_unsettled)
+            self.resumed = ResumedDeliveries(link, ready.held, theirs, is_incomplete=is_incomplete)
+            self.unsettled = None
 
     @property
     def backlog_bytes(self) -> int:
@@ -153,6 +168,8 @@ class ConsumerLink:
             return
         link, gateway = self.link, self.peer.gateway
         limits = gateway.limits
+        if self.resumed is not None and not self._resume(self.resumed):
+            return
         bytes_max = limits.grant_bytes // (self.message_bytes or 1)
         sendable = max(link.sendable - self.backlog_count, 0)
         self.granted = min(sendable, limits.grant_messages, bytes_max or 1)
@@ -168,6 +185,8 @@ class ConsumerLink:
 
         Return whether the engine needs a new grant: half of the last one is used.
         """
+        if effect.is_resumed:
+            return self._deliver_again(effect)
         if not self.is_open or not effect.words:
             if self.is_lost:
                 self._backlog.append(_Delivery(effect.words, (), effect.settled))
@@ -258,6 +277,41 @@ class ConsumerLink:
         if self._expired is None:
             self._expired = ExpiredDeliveries()
         self._expired.add(unpack_words(effect.words), self.link.session.next_sent_id)
+
+    def _resume(self, resumed: ResumedDeliveries) -> bool:
+        """Go on with what is to be sent again; return whether new messages may follow."""
+        link, gateway = self.link, self.peer.gateway
+        bytes_max = gateway.limits.grant_bytes // (self.message_bytes or 1)
+        words = resumed.send(link, min(gateway.limits.grant_messages, bytes_max or 1))
+        if words:
+            gateway.engine.submit(ResendHeld(self.consumer, self, words))
+        if not resumed.is_done:
+            if not link.sendable:
+                link.session.await_room()
+            return False
+        if not resumed.is_incomplete:
+            self.resumed = None
+            return True
+        if link.drain:
+            link.drained()
+        return False
+
+    def _deliver_again(self, effect: Deliver) -> bool:
+        """Send a delivery again that the link held before; return whether there may be more."""
+        resumed = self.resumed
+        if not self.is_open or resumed is None:
+            return False
+        entries = effect.entries or ()
+        bodies = [
+            redelivered(body, entry, effect.elapsed_us) for body, entry in zip(effect.bodies, entries, strict=False)
+        ]
+        self.traffic.messages_out += len(bodies)
+        self.messages += len(bodies)
+        size = sum(map(len, bodies))
+        self.traffic.bytes_out += size
+        self.bytes += size
+        resumed.deliver(self.link, bodies)
+        return True
 
     def lose(self) -> None:
         """Close the link, whose connection is lost: it takes no more deliveries. Those on their way are not sent."""

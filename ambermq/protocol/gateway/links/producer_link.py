@@ -12,20 +12,22 @@ Rule 6. A refused message is rejected. If the source does not allow that, the li
         are refused are dropped.
 """
 
+from collections.abc import Sequence
 from typing import Final, final
 
-from ambermq.engine.commands import Publish, Transaction
+from ambermq.engine.commands import Publish, SettleTags, Transaction
 from ambermq.engine.effects import ProducerReady, PublishDone
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.protocol.amqp10.errors import DecodeError, LinkFault
-from ambermq.protocol.amqp10.events import TransferRun
+from ambermq.protocol.amqp10.events import Disposed, TransferRun
 from ambermq.protocol.amqp10.link.receiver import Receiver
+from ambermq.protocol.amqp10.link.resumption import UnsettledMap
 from ambermq.protocol.amqp10.message.delivery_time import AT_ONCE, DeliveryTime
 from ambermq.protocol.amqp10.message.message_recogniser import MessageRecogniser, learn_message
 from ambermq.protocol.amqp10.message.publish_outline import read_outline
 from ambermq.protocol.amqp10.message.redelivery import without_delivery_annotations
-from ambermq.protocol.amqp10.performatives.classes import Error, Rejected, TransactionalState
+from ambermq.protocol.amqp10.performatives.classes import Accepted, DeliveryState, Error, Rejected, TransactionalState
 from ambermq.protocol.amqp10.serial_number import MASK
 from ambermq.protocol.amqp10.spec import AmqpCondition, ReceiverSettleMode, TransactionCondition
 from ambermq.protocol.amqp10.types.decode import Buffer
@@ -41,6 +43,7 @@ __all__ = ["QUEUE_FULL", "ProducerLink"]
 _Kind = tuple[bool, int, int, DeliveryTime]
 """What messages of one command have in common: durability, time to live, and when they are to be available."""
 _PLAIN: Final[_Kind] = (False, 0, PRIORITY_DEFAULT, AT_ONCE)
+_ACCEPTED: Final = Accepted()
 QUEUE_FULL: Final = "queue-full"
 """The reason for a sender whose messages are rejected because a queue has its maximum length."""
 
@@ -53,6 +56,7 @@ class ProducerLink:
         *("_blocked", "_credit_low", "_credit_max", "_is_held", "_may_reject", "_recogniser", "_tags"),
         *("bytes", "guard", "is_open", "limits", "link", "messages", "peer", "producer", "terms", "traffic"),
         *("queue", "unfinished"),
+        *("_cut_tag", "_kept", "_unsettled_ids", "is_second", "resumes", "unfinished"),
     )
 
     def __init__(
@@ -89,28 +93,81 @@ class ProducerLink:
         """Whether the source has the outcome rejected; known when the attach is answered."""
         self._tags: dict[int, bytes] = {}
         """The delivery-tags of unfinished messages whose refusal detaches the link, by delivery-id."""
+        self.is_second = False
+        """Whether the sender settles after it knows the outcome: then the broker keeps its delivery-tags."""
+        self.resumes: UnsettledMap | None = None
+        """The unsettled map of the peer's attach."""
+        self._kept: set[bytes] = set()
+        """The tags of stored messages that the sender has not settled."""
+        self._unsettled_ids: dict[int, bytes] = {}
+        """The tags of messages in receiver-settle-mode second by delivery-id."""
+        self._cut_tag = b""
+        """The tag of a delivery whose first frames came on the link before it was detached; nothing of it is stored."""
 
     def accept(self, ready: ProducerReady) -> None:
-        """Answer the attach.
-
-        The receiver-settle-mode is always first. The broker resumes no deliveries, so mode second has no use. Azure's
-        senders request it, and never send their settlement.
-        """
+        """Answer the attach."""
         target = self.terms.target_of(ready)
         self._may_reject = self.terms.may_reject
         self.queue = ready.queue
         self.link.has_tags = not self._may_reject
+        self.link.has_tags = not self._may_reject or self.is_second
         self.link.has_settled_tags = self.terms.is_anonymous
         # A queue may take less than a connection, never more.
         limit = self.link.session.connection.limits.message_bytes_max
         self.link.accept(
             self.terms.source,
             target,
-            receiver_settle_mode=ReceiverSettleMode.FIRST,
+            receiver_settle_mode=ReceiverSettleMode.SECOND if self.is_second else ReceiverSettleMode.FIRST,
             max_message_size=min(ready.message_bytes_max or limit, limit),
             offered_capabilities=offered_by(self.terms),
             properties=properties_of(ready),
+            unsettled=self._unsettled_map(ready),
+            unsettled_bytes_max=self.limits.unsettled_map_bytes_max,
         )
+
+    def _unsettled_map(self, ready: ProducerReady) -> UnsettledMap | None:
+        """Return our unsettled map: the kept tags with their outcome, and a delivery of which nothing is stored."""
+        theirs, self.resumes = self.resumes, None
+        if theirs is None:
+            return None
+        self._kept = set(ready.kept)
+        cut = self._cut_tag if self._cut_tag in theirs and self._cut_tag not in self._kept else b""
+        self._cut_tag = cut
+        self.link.resumable = self._kept | ({cut} if cut else set())
+        ours: dict[bytes, DeliveryState | None] = dict.fromkeys(ready.kept, _ACCEPTED)
+        return ours | ({cut: None} if cut else {})
+
+    def note_resumption(self, unsettled: UnsettledMap, cut_tag: bytes) -> None:
+        """Note the unsettled map of the peer's attach, and the tag of a delivery that its detach had cut off."""
+        self.resumes, self._cut_tag = unsettled, cut_tag
+
+    def settled(self, event: Disposed) -> None:
+        """Forget the tags of deliveries that the sender has settled."""
+        if event.settled and self._unsettled_ids:
+            tags = [self._unsettled_ids.pop(one, b"") for one in event.tokens]
+            # One may not be stored yet: the engine forgets it then, after it has stored the message.
+            self._forget_tags([tag for tag in tags if tag])
+
+    def _forget_tags(self, tags: Sequence[bytes]) -> None:
+        if tags:
+            self._kept.difference_update(tags)
+            self.peer.gateway.engine.submit(SettleTags(self.producer, tuple(tags)))
+
+    def _answer_resumed(self, run: TransferRun) -> bool:
+        """Answer a resumed delivery that is stored by its kept outcome; return whether it is one."""
+        tag = bytes(run.tag or b"")
+        if tag not in self._kept:
+            # Its first frames came before the detach: it comes as a whole now.
+            return False
+        if run.settled:
+            self._forget_tags([tag])
+            return True
+        self.link.session.settle(run.first_id, 1, _ACCEPTED)
+        if self.is_second:
+            self._unsettled_ids[run.first_id] = tag
+        else:
+            self._forget_tags([tag])
+        return True
 
     def publish(self, run: TransferRun) -> None:
         """Submit the commands for a run of messages: one ends where their kind changes, or at its limit.
@@ -121,7 +178,10 @@ class ProducerLink:
         """
         if run.message_format:
             raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, f"message-format {run.message_format:#x}, expected 0")
-        if run.tag is not None and (self.link.has_tags or (run.settled and self.link.has_settled_tags)):
+        if run.is_resumed and self._answer_resumed(run):
+            self._count_finished(0)
+            return
+        if run.tag is not None and (not self._may_reject or (run.settled and self.link.has_settled_tags)):
             self._tags[run.first_id] = bytes(run.tag)
         transaction = None if run.state is None else self._transaction_of(run.state)
         # A copy, since later commands are joined into it.
@@ -147,7 +207,17 @@ class ProducerLink:
         publish.time_ms, publish.delay_ms = recogniser.delivery
         if recogniser.may_group:
             publish.groups = recogniser.groups(bodies)
+        if self.is_second:
+            publish.tag = self._tag_to_keep(run, transaction)
         self.peer.gateway.engine.publish(publish)
+
+    def _tag_to_keep(self, run: TransferRun, transaction: Transaction | None) -> bytes:
+        """Return the tag of a message that the sender settles later; empty for one that it has settled."""
+        if run.settled or run.tag is None:
+            return b""
+        tag = self._unsettled_ids[run.first_id] = bytes(run.tag)
+        # What a transaction posts is decided by its commit.
+        return tag if transaction is None else b""
 
     def _transaction_of(self, state: TransactionalState) -> Transaction:
         """Return the transaction that a message names. Raises LinkFault if it is not open."""
@@ -225,6 +295,8 @@ class ProducerLink:
             publish.time_ms, publish.delay_ms = kind[3]
             publish.by = "" if self.guard is None else self.guard.user
             publish.transaction = transaction
+            if self.is_second:
+                publish.tag = self._tag_to_keep(run, transaction)
             self.peer.gateway.engine.publish(publish)
 
     def _reject(self, run: TransferRun, delivery_id: int, error: DecodeError, transaction: Transaction | None) -> None:
@@ -279,6 +351,10 @@ class ProducerLink:
         if self._tags:
             for index in range(done.count):
                 self._tags.pop((done.first_id + index) & MASK, None)
+        if self.is_second and done.kind is OutcomeKind.ACCEPTED and done.transaction is None:
+            tag = self._unsettled_ids.get(done.first_id)
+            if tag is not None:
+                self._kept.add(tag)
         if not done.settled:
             outcome = STATES.get(done.kind) or rejected_state(done)
             state = outcome if done.transaction is None else state_in(done.transaction, outcome)
@@ -360,4 +436,5 @@ class ProducerLink:
 
 def _part(run: TransferRun, start: int, stop: int) -> TransferRun:
     """Return the messages of a run from index `start` up to `stop`."""
-    return TransferRun(run.link, (run.first_id + start) & MASK, run.payloads[start:stop], run.settled)
+    payloads = run.payloads[start:stop]
+    return TransferRun(run.link, (run.first_id + start) & MASK, payloads, run.settled, tag=run.tag)
