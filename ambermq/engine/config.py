@@ -23,6 +23,8 @@ _POSITIVE: Final = (
     "dead_letter_queues_max",
     "dead_letter_retry_ms",
     "transaction_ms_max",
+    "dedup_ids_max",
+    "groups_max",
 )
 """These are at least 1: a tick with a limit of 0 makes no progress, and a timer of 0 ms never rests."""
 
@@ -66,6 +68,9 @@ class EngineConfig:
     """The maximum of queues that a dead letter reaches through a muxer; one for more is set aside."""
     dead_letter_retry_ms: int = 1000
     """The time after which messages that are set aside are tried again."""
+    dedup_ids_max: int = 100_000
+    """The maximum of message-ids that a queue with `dedup_window_ms` remembers, at about 250 bytes each. The oldest are
+    forgotten first."""
     transaction_messages_max: int = 10_000
     """The maximum of messages of one transaction, once for each queue, and of deliveries that it settles."""
     transaction_bytes_max: int = 64 << 20
@@ -74,6 +79,18 @@ class EngineConfig:
     """The maximum bytes of the messages of all open transactions, which are in memory; further ones are rejected."""
     transaction_ms_max: int = 60_000
     """The age at which an open transaction is rolled back."""
+    groups_max: int = 10_000
+    """The maximum of groups of one queue that are bound to consumers by themselves. Further ones share bindings by
+    their hash, at most 256."""
+    suspended_links_max: int = 10_000
+    """The maximum of suspended links in a virtual host; what a further one left unsettled returns at once."""
+    suspended_deliveries_max: int = 1_000_000
+    """The maximum of deliveries that all suspended links hold, with the delivery-tags that are kept for senders."""
+    suspended_s_max: int = 300
+    """The longest time that a suspended link is kept after the end of its connection; 0: it ends with that."""
+    unsettled_tags_max: int = 4096
+    """The maximum of delivery-tags that are kept for one sender in receiver-settle-mode second. Messages beyond it are
+    rejected until the sender settles some."""
     queues_max: int = 1_000_000
     """The maximum of queues in a virtual host."""
     consumers_max: int = 100_000
@@ -112,7 +129,7 @@ class EngineConfig:
     """The broker takes a snapshot when this many bytes were logged since the last one; 0: off."""
     snapshot_events: int = 4_000_000
     """The broker takes a snapshot when this many events were logged since the last one; 0: off. A start folds the
-    events after the newest snapshot."""
+    events after the newest snapshot. An event that schedules messages counts as 40."""
     snapshot_interval_s: int = 3600
     """The broker takes a snapshot this long after the last one, if an event was logged since then; 0: off."""
     snapshot_pause_s: int = 30

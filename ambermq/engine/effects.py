@@ -32,11 +32,13 @@ __all__ = [
     "Deliver",
     "Drained",
     "Effect",
+    "LocksExpired",
     "OutcomeApplied",
     "Posted",
     "ProducerReady",
     "ProducersEnded",
     "PublishDone",
+    "QueueBlocked",
     "RefusedCommand",
     "Unfinished",
 ]
@@ -64,6 +66,8 @@ class PublishDone(Struct):
     """The address in `to` does not exist: a link to it would be refused."""
     transaction: Any = None
     """The Transaction that the messages belong to; None for none."""
+    offset: int = 0
+    """The offset of the first message, if they were scheduled, expire or have another priority; else 0."""
 
 
 @final
@@ -108,6 +112,24 @@ class Deliver(Struct):
     """The consumer ended and its words are available again: nothing may be sent."""
     elapsed_us: int = 0
     """The elapsed time of the dispatch, for the times to live of `entries`."""
+    lock_ms: int = 0
+    """How long the consumer holds the messages without settling them; 0: for ever."""
+    locked_until_ms: int = 0
+    """When their locks expire, in milliseconds since 1970, set when the effect leaves; 0: never."""
+    is_resumed: bool = False
+    """Whether the peer has had these deliveries on the link before, and has resumed it."""
+
+
+@final
+class LocksExpired(Struct):
+    """The locks of deliveries have expired: the messages are on their queue again, and no outcome changes that.
+
+    It overtakes other effects, so that no outcome that comes later is taken for one of a new delivery.
+    """
+
+    consumer: int
+    words: bytes
+    after: int = NOW
 
 
 @final
@@ -131,6 +153,10 @@ class ProducerReady(Struct):
     """The queue that was created at its address, empty if it existed."""
     message_bytes_max: int = 0
     """The largest message that the queue at its address takes; 0: no limit of its own."""
+    queue: str = ""
+    """The queue that its address names; empty if it sends to a muxer or topic, or to no address."""
+    kept: tuple[bytes, ...] = ()
+    """The kept delivery-tags of the link that it resumes."""
 
 
 @final
@@ -148,6 +174,10 @@ class ConsumerReady(Struct):
     """Its selector on the queue, None for none."""
     created: str = ""
     """The queue that was created at its address, empty if it existed."""
+    follows: int = 0
+    """The queue if it is non-destructive: the link reads its messages, and the engine delivers none; else 0."""
+    held: tuple[int, ...] = ()
+    """The words that the link held when it was resumed; its peer may have settled some of them since."""
 
 
 @final
@@ -209,6 +239,16 @@ class ActiveChanged(Struct):
 
 
 @final
+class QueueBlocked(Struct):
+    """A queue with the policy `block` is full, or has room again."""
+
+    queue: str
+    """Its name."""
+    is_blocked: bool
+    after: int = NOW
+
+
+@final
 class Drained(Struct):
     """No message is available for a draining consumer."""
 
@@ -229,6 +269,7 @@ Effect = (
     PublishDone
     | Deliver
     | ChunkStored
+    | LocksExpired
     | OutcomeApplied
     | ProducerReady
     | ConsumerReady
@@ -240,5 +281,6 @@ Effect = (
     | Drained
     | Posted
     | ActiveChanged
+    | QueueBlocked
     | Unfinished
 )

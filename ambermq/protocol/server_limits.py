@@ -36,6 +36,9 @@ class ServerLimits:
     """Open transactions of one connection. A further one is refused; 0: none."""
     link_name_bytes_max: int = bounded(1024, least=1)
     """The name of a link, and so of a subscription, in UTF-8. A link with a longer one is refused."""
+    unsettled_map_bytes_max: int = bounded(32 << 10, least=64)
+    """Bytes of the unsettled map in the answer to an attach that resumes a link. What exceeds them, or the frame of the
+    peer, is left out, and the map is marked as incomplete."""
     users_max: int = 10_000
     """Users that the broker stores. A further one is refused. Those of the configuration do not count."""
     scram_iterations: int = bounded(100_000, least=4096, most=10_000_000)

@@ -85,6 +85,12 @@ class BlockKind(IntEnum):
     """JSON: a list of columns with the entries that have them."""
     SUBSCRIPTIONS = 9
     """JSON: a list of subscriptions."""
+    DUES = 10
+    """Binary: runs of entries that are scheduled, with their times."""
+    SUSPENDED = 20
+    """JSON: a list of suspended links."""
+    TAGS = 21
+    """JSON: a list of links with the delivery-tags that are kept for their senders."""
     END = 255
     """The number of blocks before this one, and its position."""
 

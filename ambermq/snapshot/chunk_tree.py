@@ -1,6 +1,6 @@
 """A persistent tree of chunks: packed runs of words in a sequence, with the ends and any place in O(log n).
 
-    chunk  bytes: 1 to 1,024 packed words
+    chunk  bytes: 1 to 1,024 packed words, plain or compressed
     node   tuple of 1 to 32 chunks, or of 1 to 32 nodes; all chunks are equally deep
     tree   a node, or () without chunks
 
@@ -11,6 +11,9 @@ Rule 3. In an ordered tree the words rise. The place of a word is found by the f
         is read. `remove_ordered` is correct in any tree, because it removes only words that it finds; in an unordered
         tree it may miss some.
 Rule 4. Recursion is as deep as the tree: 5 levels are 34,000,000,000 words.
+Rule 5. The caller compresses what it appends, or not. A removal and an insertion leave a plain chunk, because the next
+        one is often in the same chunk. A node with compressed chunks compresses its plain ones when more than 8 are.
+Rule 6. Functions return chunks as plain words.
 """
 
 from bisect import bisect_left, bisect_right
@@ -19,8 +22,9 @@ from itertools import pairwise
 from struct import pack
 from typing import Any, Final, TypeAlias
 
+from ambermq.snapshot.compressed_chunk import CompressedChunk, compressed, count_of, recent_words_of, words_of
 from ambermq.snapshot.removal import Removal
-from ambermq.snapshot.word_chunk import CHUNK_BYTES, WORD_BYTES, unpack_words
+from ambermq.snapshot.word_chunk import CHUNK_BYTES, CHUNK_WORDS, WORD_BYTES, unpack_words
 
 __all__ = [
     "EMPTY_TREE",
@@ -30,7 +34,7 @@ __all__ = [
     "chunks_of",
     "first_word",
     "insert_ordered",
-    "last_chunk",
+    "last_word",
     "merged",
     "pop_first",
     "prepend",
@@ -43,6 +47,8 @@ Node: TypeAlias = tuple[Any, ...]
 
 EMPTY_TREE: Final[Node] = ()
 FANOUT: Final = 32
+_PLAIN_MAX: Final = 8
+"""The plain chunks of a node that has compressed ones."""
 _SPLICED_SHARE: Final = 16
 """A run is spliced in if it is less than 1/16 of the words that it goes between: one splice costs as much as sorting 16
 words."""
@@ -85,24 +91,16 @@ def _prepend(node: Node, chunk: bytes) -> tuple[Node, ...]:
 def pop_first(tree: Node) -> tuple[bytes, Node]:
     """Return the first chunk of a tree that has one, and the tree without it."""
     chunk, rest = _pop_first(tree)
-    return chunk, _lowered(rest)
+    # A peek across the edge of a chunk comes before the pop.
+    return recent_words_of(chunk), _lowered(rest)
 
 
 def _pop_first(node: Node) -> tuple[bytes, Node]:
     first = node[0]
-    if type(first) is bytes:
+    if type(first) is not tuple:
         return first, node[1:]
     chunk, rest = _pop_first(first)
     return chunk, (rest, *node[1:]) if rest else node[1:]
-
-
-def last_chunk(tree: Node) -> bytes:
-    """Return the last chunk of a tree that has one."""
-    last: Any = tree
-    while type(last) is tuple:
-        last = last[-1]
-    assert type(last) is bytes
-    return last
 
 
 def chunks_of(tree: Node, *, backward: bool = False) -> Iterator[bytes]:
@@ -113,18 +111,17 @@ def chunks_of(tree: Node, *, backward: bool = False) -> Iterator[bytes]:
         if type(item) is tuple:
             pending.extend(item if backward else item[::-1])
         else:
-            yield item
+            yield words_of(item)
 
 
 def chunk_above(tree: Node, word: int) -> bytes:
     """Return the first chunk of an ordered tree that has a word above `word`; no bytes if there is none."""
-    if not tree or _last_word(tree) <= word:
+    if not tree or last_word(tree) <= word:
         return b""
     item: Any = tree
     while type(item) is tuple:
-        item = item[bisect_right(item, word, key=_last_word)]
-    assert type(item) is bytes
-    return item
+        item = item[bisect_right(item, word, key=last_word)]
+    return recent_words_of(item)
 
 
 def first_word(item: Any) -> int:
@@ -134,7 +131,8 @@ def first_word(item: Any) -> int:
     return int.from_bytes(item[:WORD_BYTES], "little")
 
 
-def _last_word(item: Any) -> int:
+def last_word(item: Any) -> int:
+    """Return the last word of a chunk or node."""
     while type(item) is tuple:
         item = item[-1]
     return int.from_bytes(item[-WORD_BYTES:], "little")
@@ -199,9 +197,10 @@ def _insert_ordered(node: Node, words: list[int]) -> list[Node]:
         end = len(words) if is_last else bisect_left(words, first_word(node[index + 1]), start)
         children += node[taken:index]
         child, share = node[index], words[start:end]
-        children += _insert_ordered(child, share) if type(child) is tuple else _chunks_of_run(merged(child, share))
+        is_node = type(child) is tuple
+        children += _insert_ordered(child, share) if is_node else _chunks_of_run(merged(words_of(child), share))
         taken, start = index + 1, end
-    return _nodes_of([*children, *node[taken:]])
+    return _nodes_of(_compacted([*children, *node[taken:]], node))
 
 
 def _nodes_of(children: list[Any]) -> list[Node]:
@@ -209,6 +208,14 @@ def _nodes_of(children: list[Any]) -> list[Node]:
     count = -(-len(children) // FANOUT)
     bounds = [len(children) * index // count for index in range(count + 1)]
     return [tuple(children[start:end]) for start, end in pairwise(bounds)]
+
+
+def _compacted(children: list[Any], before: Node) -> list[Any]:
+    """Return changed children of a node; if it had compressed chunks, with at most `_PLAIN_MAX` plain ones."""
+    if len(children) <= _PLAIN_MAX or CompressedChunk not in map(type, before):
+        return children
+    plain = sum([type(child) is bytes for child in children])
+    return [compressed(child) for child in children] if plain > _PLAIN_MAX else children
 
 
 def _chunks_of_run(words: bytes) -> list[bytes]:
@@ -242,16 +249,18 @@ def _with_children(node: Node, changed: dict[int, Any]) -> Node:
             kept[-1:] = _joined(kept[-1], rest)
         elif rest:
             kept.append(rest)
-    return tuple(kept)
+    return tuple(_compacted(kept, node))
 
 
 def _joined(left: Any, right: Any) -> tuple[Any, ...]:
     """Return two neighbours as one if they fit, else both."""
-    if type(left) is bytes:
-        return (left + right,) if len(left) + len(right) <= CHUNK_BYTES else (left, right)
+    if type(left) is not tuple:
+        is_short = count_of(left) + count_of(right) <= CHUNK_WORDS
+        return (words_of(left) + words_of(right),) if is_short else (left, right)
     if len(left) + len(right) > FANOUT:
         return left, right
-    return ((*left[:-1], *_joined(left[-1], right[0]), *right[1:]),)
+    children = [*left[:-1], *_joined(left[-1], right[0]), *right[1:]]
+    return (tuple(_compacted(children, left + right)),)
 
 
 def _lowered(tree: Node) -> Node:

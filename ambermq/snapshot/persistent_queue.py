@@ -9,9 +9,12 @@ Rule 2. Versions share chunks. Only the head and the tail, at most one chunk eac
         `start` and copies only the words that it returns; in a queue that is all tail it copies the rest too.
 Rule 3. A chunk is sealed when it is full. Only a removal makes a chunk smaller, and joins it to a neighbour if both fit
         into one (chunk_tree.py). So a long queue takes at most 9 bytes a word, after any removals.
-Rule 4. If the tree has chunks, the head has words. Only a queue that is all tail, such as a short one, has an empty
+Rule 4. In a queue with more than `PLAIN_WORDS_MAX` words, a chunk is compressed when it is sealed
+        (compressed_chunk.py), and plain again when it becomes the head. So the cold middle of a long queue takes a
+        third of a byte to three bytes a word, and a short queue pays nothing.
+Rule 5. If the tree has chunks, the head has words. Only a queue that is all tail, such as a short one, has an empty
         head.
-Rule 5. In an ordered queue the words rise. The methods with `ordered` or `above` in their names are for such queues:
+Rule 6. In an ordered queue the words rise. The methods with `ordered` or `above` in their names are for such queues:
         they cost O(log n). `remove` reads an unordered queue to the end.
 """
 
@@ -30,17 +33,21 @@ from ambermq.snapshot.chunk_tree import (
     chunks_of,
     first_word,
     insert_ordered,
-    last_chunk,
+    last_word,
     merged,
     pop_first,
     prepend,
     remove_anywhere,
     remove_ordered,
 )
+from ambermq.snapshot.compressed_chunk import compressed
 from ambermq.snapshot.removal import Removal
-from ambermq.snapshot.word_chunk import CHUNK_BYTES, WORD_BYTES, unpack_words
+from ambermq.snapshot.word_chunk import CHUNK_BYTES, CHUNK_WORDS, WORD_BYTES, unpack_words
 
 __all__ = ["EMPTY_QUEUE", "PersistentQueue"]
+
+PLAIN_WORDS_MAX = 32 * CHUNK_WORDS
+"""The words of a queue up to which its chunks stay plain. A queue that its consumers keep up with has fewer."""
 
 
 @final
@@ -89,7 +96,7 @@ class PersistentQueue(Struct, frozen=True, eq=False):
         return f"PersistentQueue(count={self.count})"
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield all words in order, in packed runs of 1 to `CHUNK_WORDS`. Chunks of the tree are not copied."""
+        """Yield all words in order, in packed runs of 1 to `CHUNK_WORDS`. Plain chunks are not copied."""
         if self._start < len(self._head):
             yield self._head[self._start :]
         yield from chunks_of(self._tree)
@@ -122,7 +129,7 @@ class PersistentQueue(Struct, frozen=True, eq=False):
         tree = self._tree
         position = 0
         while len(tail) - position > CHUNK_BYTES:
-            tree = append(tree, tail[position : position + CHUNK_BYTES])
+            tree = append(tree, _sealed(tail[position : position + CHUNK_BYTES], count))
             position += CHUNK_BYTES
         return _with_head(self._head, self._start, tree, tail[position:], count)
 
@@ -135,7 +142,7 @@ class PersistentQueue(Struct, frozen=True, eq=False):
         # Cut from the end, so that sealed chunks are full and the rest is the head.
         end = len(head)
         while end > CHUNK_BYTES:
-            tree = prepend(tree, head[end - CHUNK_BYTES : end])
+            tree = prepend(tree, _sealed(head[end - CHUNK_BYTES : end], count))
             end -= CHUNK_BYTES
         return PersistentQueue(head[:end], 0, tree, self._tail, count)
 
@@ -171,7 +178,11 @@ class PersistentQueue(Struct, frozen=True, eq=False):
         """Return the last word, packed; no bytes if the queue is empty."""
         if self._tail:
             return self._tail[-WORD_BYTES:]
-        return (last_chunk(self._tree) if self._tree else self._head[self._start :])[-WORD_BYTES:]
+        return (
+            last_word(self._tree).to_bytes(WORD_BYTES, "little")
+            if self._tree
+            else self._head[self._start :][-WORD_BYTES:]
+        )
 
     def pop(self, count: int) -> tuple[bytes, "PersistentQueue"]:
         """Return the first `count` words, packed, and the queue without them; fewer if the queue has fewer."""
@@ -287,6 +298,11 @@ class PersistentQueue(Struct, frozen=True, eq=False):
             return True
         # Across chunks: if the first word differs, no other is compared.
         return self.head(1) == words[:WORD_BYTES] and self.head(len(words) // WORD_BYTES) == words
+
+
+def _sealed(chunk: bytes, count: int) -> bytes:
+    """Return a full chunk as a queue of `count` words keeps it in its tree."""
+    return compressed(chunk) if count > PLAIN_WORDS_MAX else chunk
 
 
 def _with_head(head: bytes, start: int, tree: Node, tail: bytes, count: int) -> PersistentQueue:

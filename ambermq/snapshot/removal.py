@@ -1,7 +1,9 @@
 """A removal: the wanted words that are removed from the runs of a queue, from head to tail.
 
 Rule 1. A run without a wanted word is returned as the same object, so that the caller shares it.
-Rule 2. Words are unique in a queue, so the removal ends when no wanted word is missing.
+Rule 2. A compressed chunk is decompressed only if the first and the last of its words have a wanted one between them;
+        the words that are left are plain.
+Rule 3. Words are unique in a queue, so the removal ends when no wanted word is missing.
 """
 
 from bisect import bisect_left, bisect_right
@@ -9,6 +11,7 @@ from collections.abc import Sequence
 from struct import pack
 from typing import final
 
+from ambermq.snapshot.compressed_chunk import recent_words_of
 from ambermq.snapshot.word_chunk import WORD_BYTES, unpack_words
 
 __all__ = ["Removal"]
@@ -34,33 +37,35 @@ class Removal:
         """Return the words removed so far, packed."""
         return b"".join(self._removed)
 
-    def remove_any(self, words: bytes) -> bytes:
-        """Remove the wanted words from packed `words` and return the others; `words` itself if it has none."""
+    def remove_any(self, chunk: bytes) -> bytes:
+        """Remove the wanted words from a chunk and return the others; `chunk` itself if it has none."""
         if not self.missing:
-            return words
+            return chunk
+        words = recent_words_of(chunk)
         if len(self.wanted) <= SEARCHES_MAX:
-            return self._remove_at(words, _searched(words, self.wanted))
+            return self._remove_at(chunk, words, _searched(words, self.wanted))
         # One table for all runs, since the wanted words may be many more than a run has.
         if self._lookup is None:
             self._lookup = frozenset(self.wanted)
-        return self._remove_at(words, _looked_up(words, self._lookup))
+        return self._remove_at(chunk, words, _looked_up(words, self._lookup))
 
-    def remove_between(self, words: bytes) -> bytes:
-        """Remove the wanted words between the first and the last of ordered `words`, and return the others."""
-        if not words or not self.missing:
-            return words
-        low = int.from_bytes(words[:WORD_BYTES], "little")
-        high = int.from_bytes(words[-WORD_BYTES:], "little")
+    def remove_between(self, chunk: bytes) -> bytes:
+        """Remove the wanted words between the first and the last of an ordered chunk, and return the others."""
+        if not chunk or not self.missing:
+            return chunk
+        low = int.from_bytes(chunk[:WORD_BYTES], "little")
+        high = int.from_bytes(chunk[-WORD_BYTES:], "little")
         if low > high:
             # These words are not ordered.
-            return self.remove_any(words)
+            return self.remove_any(chunk)
         start = bisect_left(self.wanted, low)
-        return self.remove(words, self.wanted[start : bisect_right(self.wanted, high, start)])
+        return self.remove(chunk, self.wanted[start : bisect_right(self.wanted, high, start)])
 
-    def remove(self, words: bytes, wanted: list[int]) -> bytes:
-        """Remove a share of the wanted words from packed `words`, and return the others as `remove_any` does."""
+    def remove(self, chunk: bytes, wanted: list[int]) -> bytes:
+        """Remove a share of the wanted words from a chunk, and return the others as `remove_any` does."""
         if not wanted:
-            return words
+            return chunk
+        words = recent_words_of(chunk)
         # The frequent case, a run of neighbours in rising order, needs one search and one cut, whatever its length.
         run = pack(f"<{len(wanted)}Q", *wanted)
         position = _position(words, run)
@@ -69,11 +74,12 @@ class Removal:
             self._removed.append(run)
             return words[:position] + words[position + len(run) :]
         few = len(wanted) <= SEARCHES_MAX
-        return self._remove_at(words, _searched(words, wanted) if few else _looked_up(words, frozenset(wanted)))
+        return self._remove_at(chunk, words, _searched(words, wanted) if few else _looked_up(words, frozenset(wanted)))
 
-    def _remove_at(self, words: bytes, positions: Sequence[int]) -> bytes:
+    def _remove_at(self, chunk: bytes, words: bytes, positions: Sequence[int]) -> bytes:
+        """Remove the words at byte positions from `words`, those of `chunk`, and return the others."""
         if not positions:
-            return words
+            return chunk
         self.missing -= len(positions)
         self._removed.extend([words[position : position + WORD_BYTES] for position in positions])
         return _without(words, positions)

@@ -35,6 +35,7 @@ from ambermq.engine.loop.recovery import fold_log
 from ambermq.engine.model.state import EMPTY_STATE, State, totals_of
 from ambermq.engine.records.event_fields import next_after
 from ambermq.engine.records.reader import events_of
+from ambermq.engine.selectors.fields import ABSENT, Added
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.log.buffer import Buffer
 from ambermq.log.config import LogConfig
@@ -46,8 +47,21 @@ from tests.log.lives import CONFIG
 __all__ = ["LIVED", "Lived", "singles", "states_of"]
 
 LIVED = replace(CONFIG, hot_bytes_max=1 << 16, hot_large_bytes_max=1 << 16)
-_ENGINE = EngineConfig(chunk_bytes=1500, dispatch_messages_max=7)
+_ENGINE = EngineConfig(chunk_bytes=1500, dispatch_messages_max=7, dedup_ids_max=20)
 _NAMES = ("one", "two", "three")
+
+
+class _Fields:
+    """The fields of a message: `turn`, one of three or none, and an id, which the next one of some messages has too."""
+
+    def __init__(self, body: Buffer, _added: Added = (), /) -> None:
+        self._body = bytes(body[:8])
+
+    def get(self, name: str) -> object:
+        number = int(self._body)
+        if name == "properties.message-id":
+            return number // 3 * 2
+        return number % 4 if name == "turn" and number % 4 else ABSENT
 
 
 class Lived:
@@ -69,7 +83,7 @@ class Lived:
         self.workers = InlineWorkers()
         self.arriving: tuple[int, Upload, bytes] | None = None
         """The producer of a large message that arrives, its pieces, and how it begins."""
-        self.loop = DurableLoop(recovery.log(self.workers), state, _ENGINE)
+        self.loop = DurableLoop(recovery.log(self.workers), state, _ENGINE, _Fields)
         self.loop.start(self.now_us)
 
     def live(self, steps: int) -> None:
@@ -143,8 +157,10 @@ class Lived:
             command = Publish("link", self.rng.choice(producers), 0, bodies, hashes, size)
             if self.rng.random() < 0.15:
                 command.delay_ms = self.rng.choice((1, 900, 5000))
-            if self.rng.random() < 0.3:
-                command.priority = self.rng.randrange(10)
+            if len(self.bodies) % 3 == 0:
+                command.priority = len(self.bodies) % 10
+            if len(self.bodies) % 4 == 1:
+                command.groups = [(0, 6, 8, 8, 9)[(len(self.bodies) + index) % 5] for index in range(len(bodies))]
             self.loop.submit(command)
 
     def upload(self) -> None:
@@ -198,7 +214,7 @@ class Lived:
             case 1:
                 self.loop.submit(DeleteQueue("key", name))
             case 2:
-                self.loop.submit(DeclareQueue("key", name, Settings()))
+                self.loop.submit(DeclareQueue("key", name, Settings(last_value=self.rng.choice(("", "turn")))))
             case 3 if consumers:
                 self.loop.submit(DetachConsumer(self.rng.choice(consumers)))
             case 4 if producers:
@@ -210,10 +226,13 @@ class Lived:
             case 7:
                 values: dict[str, object] = {"dead_letter": self.rng.choice((*_NAMES, "none")), "delivery_count_max": 2}
                 values["redelivery_delay_ms"] = self.rng.choice((0, 1, 3000))
+                values["lock_ms"] = self.rng.choice((0, 2, 3000))
                 self.loop.submit(UpdateQueue("key", name, totals_of, values))
             case 8:
                 overflow = self.rng.choice(("reject", "drop-head", "dead-letter"))
-                self.loop.submit(UpdateQueue("key", name, totals_of, {"overflow": overflow}))
+                window_ms = self.rng.choice((0, 0, 2000, 60_000))
+                values = {"overflow": overflow, "dedup_window_ms": window_ms}
+                self.loop.submit(UpdateQueue("key", name, totals_of, values))
             case 9:
                 self.move(name)
 

@@ -12,11 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from ambermq.snapshot import persistent_queue
 from ambermq.snapshot.chunk_tree import EMPTY_TREE, FANOUT, append, prepend
+from ambermq.snapshot.compressed_chunk import CompressedChunk, count_of
 from ambermq.snapshot.persistent_queue import EMPTY_QUEUE, PersistentQueue
-from ambermq.snapshot.word_chunk import CHUNK_BYTES, CHUNK_WORDS, WORD_BYTES, unpack_words
+from ambermq.snapshot.word_chunk import CHUNK_WORDS, WORD_BYTES, unpack_words
 from tests.snapshot.words import FIVE_CHUNKS, packed, queue_of
 
+PLAIN_WORDS_MAX = persistent_queue.PLAIN_WORDS_MAX
 BYTES_PER_WORD_MAX = 10
 LENGTHS = st.one_of(
     st.integers(1, 9),
@@ -38,9 +41,16 @@ def objects_of(node: Any) -> Iterator[Any]:
             yield from objects_of(child)
 
 
+def leaf_nodes(node: Any) -> Iterator[Any]:
+    """Yield the nodes of chunks."""
+    for one in objects_of(node):
+        if type(one) is tuple and one and type(one[0]) is not tuple:
+            yield one
+
+
 def depths(node: Any, depth: int = 0) -> set[int]:
     """Return how deep the chunks below a node are."""
-    if type(node) is bytes:
+    if type(node) is not tuple:
         return {depth}
     return set().union(*[depths(child, depth + 1) for child in node])
 
@@ -60,9 +70,10 @@ class QueueMachine(RuleBasedStateMachine):
         self.next_word = 0
         self.scattered = False
 
-    @initialize(scattered=st.booleans())
-    def choose_words(self, *, scattered: bool) -> None:
+    @initialize(scattered=st.booleans(), plain_words_max=st.sampled_from([0, 2 * CHUNK_WORDS, 1 << 30]))
+    def choose_words(self, *, scattered: bool, plain_words_max: int) -> None:
         self.scattered = scattered
+        persistent_queue.PLAIN_WORDS_MAX = plain_words_max
 
     def draw_run(self, length: int) -> list[int]:
         """Return words never used before: rising as offsets do, or spread over all of u64 by an odd multiplier."""
@@ -120,6 +131,25 @@ class QueueMachine(RuleBasedStateMachine):
         assert [word for word in self.model if word in lookup] == list(unpack_words(taken))
         self.model = deque(word for word in self.model if word not in lookup)
 
+    @rule(draw=st.data(), count=st.integers(1, 2000), step=st.sampled_from([1, 7, 900]))
+    def take_out_and_insert(self, draw: st.DataObject, count: int, step: int) -> None:
+        """An ordered queue takes words back where they were."""
+        words = list(self.model)
+        if sorted(words) == words:
+            start = draw.draw(st.integers(0, len(words)), label="start")
+            taken, queue = self.queue.remove_ordered(packed(words[start : start + count * step : step]))
+            assert words[start : start + count * step : step] == list(unpack_words(taken))
+            self.become(queue.insert_ordered(list(unpack_words(taken))))
+
+    @rule(draw=st.data())
+    def search(self, draw: st.DataObject) -> None:
+        words = list(self.model)
+        if words and sorted(words) == words:
+            word = draw.draw(st.sampled_from(words), label="word")
+            run = list(unpack_words(self.queue.run_above(word)))
+            assert words[words.index(word) + 1 :][: max(len(run), 1)] == run
+            assert self.queue.holds(word)
+
     @rule(draw=st.data())
     def return_to_an_old_version(self, draw: st.DataObject) -> None:
         if self.versions:
@@ -147,8 +177,8 @@ class QueueMachine(RuleBasedStateMachine):
     @invariant()
     def nodes_and_chunks_have_their_limits(self) -> None:
         for one in objects_of(self.queue._tree):
-            if type(one) is bytes:
-                assert 0 < len(one) <= CHUNK_BYTES
+            if type(one) is not tuple:
+                assert 0 < count_of(one) <= CHUNK_WORDS
             else:
                 assert one or one is self.queue._tree
                 assert len(one) <= FANOUT
@@ -158,6 +188,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert not self.queue._tree or self.queue._start < len(self.queue._head)
 
     def teardown(self) -> None:
+        persistent_queue.PLAIN_WORDS_MAX = PLAIN_WORDS_MAX
         for queue, words in [*self.versions, (self.queue, list(self.model))]:
             assert packed(words) == queue.to_bytes()
 
@@ -266,6 +297,68 @@ def test_a_scan_sees_one_version() -> None:
     queue.pop(FIVE_CHUNKS)
 
     assert packed(range(FIVE_CHUNKS)) == first + b"".join(walk)
+
+
+def long_queue(words: list[int] | range) -> PersistentQueue:
+    """Return a queue that has only compressed chunks beyond its first ones."""
+    queue = queue_of(words)
+    assert CompressedChunk in map(type, objects_of(queue._tree))
+    return queue
+
+
+def entry_words(offsets: range) -> list[int]:
+    return [offset << 16 | 133 for offset in offsets]
+
+
+def test_a_long_queue_takes_half_a_byte_a_word() -> None:
+    """The chunks of a long queue are compressed, beyond a fixed number of words, and its short rest is plain."""
+    words = entry_words(range(2_000_000))
+    queue = long_queue(words)
+    assert size_bytes(queue) <= 0.5 * len(queue) + 9 * PLAIN_WORDS_MAX
+
+    rest = queue.pop(len(words) - 100)[1]
+
+    assert list(rest) == words[-100:]
+    assert CompressedChunk not in map(type, objects_of(rest))
+
+
+def test_a_short_queue_is_plain() -> None:
+    """No chunk is compressed in a queue up to the length, though it is filled and emptied again and again."""
+    queue = EMPTY_QUEUE
+    for start in range(0, 8 * PLAIN_WORDS_MAX, CHUNK_WORDS):
+        queue = queue.push(packed(entry_words(range(start, start + CHUNK_WORDS))))
+        if len(queue) == PLAIN_WORDS_MAX:
+            queue = queue.pop(PLAIN_WORDS_MAX - 100)[1]
+        assert CompressedChunk not in map(type, objects_of(queue))
+
+
+@pytest.mark.parametrize("step", [2, 50, 1000])
+def test_a_long_queue_stays_small_after_removals_and_insertions(step: int) -> None:
+    """Words that leave the middle, from each chunk or from few, and come back, leave at most 8 plain chunks a node."""
+    words = entry_words(range(40 * PLAIN_WORDS_MAX))
+    queue, start = long_queue(words), 32 * CHUNK_WORDS * 2
+
+    taken, rest = queue.remove_ordered(packed(words[start::step]))
+    again = rest.insert_ordered(words[start::step])
+
+    assert taken == packed(words[start::step])
+    assert again == queue
+    for one in (rest, again):
+        plain = [sum(type(chunk) is bytes for chunk in node) for node in leaf_nodes(one._tree)]
+        assert sum(plain) <= 0.5 * sum(map(len, leaf_nodes(one._tree)))
+        assert size_bytes(one) <= 5 * len(one)
+
+
+def test_versions_of_a_long_queue_share_their_chunks() -> None:
+    """A removal from one chunk makes one other chunk: the others are the same objects."""
+    words = entry_words(range(4 * PLAIN_WORDS_MAX))
+    queue = long_queue(words)
+
+    rest = queue.remove_ordered(packed([words[-5 * CHUNK_WORDS]]))[1]
+
+    before = {id(one) for one in objects_of(queue._tree) if type(one) is not tuple}
+    after = {id(one) for one in objects_of(rest._tree) if type(one) is not tuple}
+    assert len(after - before) == 1
 
 
 @pytest.mark.parametrize("run", [1, 700, 1_000_000])
@@ -392,7 +485,9 @@ def test_an_ordered_insertion_is_a_sort(scattered: list[int], popped: int, run: 
     assert len(grown) == len(list(grown))
     assert len(depths(grown._tree)) <= 1
     assert all(
-        0 < len(one) <= (CHUNK_BYTES if type(one) is bytes else FANOUT) for one in objects_of(grown._tree) if one
+        0 < count_of(one) <= CHUNK_WORDS if type(one) is not tuple else 0 < len(one) <= FANOUT
+        for one in objects_of(grown._tree)
+        if one
     )
     assert grown.remove_ordered(packed(sorted(fresh))) == (packed(sorted(fresh)), queue)
 

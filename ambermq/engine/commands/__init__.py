@@ -11,6 +11,7 @@ Names: Command, SignedCommand, Publish, Settle, AttachConsumer, DeclareQueue.
 
 from ambermq.engine.commands import (
     compaction,
+    deferred,
     lifecycle,
     links,
     messages,
@@ -24,6 +25,7 @@ from ambermq.engine.commands import (
 )
 from ambermq.engine.commands.command import Command
 from ambermq.engine.commands.compaction import *  # noqa: F403 - the modules' own lists say what is public
+from ambermq.engine.commands.deferred import *  # noqa: F403
 from ambermq.engine.commands.lifecycle import *  # noqa: F403
 from ambermq.engine.commands.links import *  # noqa: F403
 from ambermq.engine.commands.messages import *  # noqa: F403
@@ -38,6 +40,7 @@ from ambermq.engine.commands.uploads import *  # noqa: F403
 
 __all__ = ["Command", "SignedCommand"]
 __all__ += compaction.__all__
+__all__ += deferred.__all__
 __all__ += lifecycle.__all__
 __all__ += links.__all__
 __all__ += messages.__all__

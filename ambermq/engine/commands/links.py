@@ -1,17 +1,42 @@
 """Commands of links: producers and consumers attach, detach and end."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from enum import Enum
 from typing import Any, final
 
 from msgspec import Struct
 
 from ambermq.engine.commands.signed_command import SignedCommand
 from ambermq.engine.effects import Effect
+from ambermq.engine.entries.outcome import Outcome
 from ambermq.engine.model.lifetime import Dynamic
 from ambermq.engine.model.publish_options import Unroutable
 from ambermq.engine.model.subscription import Subscription, SubscriptionRequest
+from ambermq.engine.model.suspended_link import KEEPS_NOTHING, Keeping
 
-__all__ = ["AttachConsumer", "AttachProducer", "DetachConsumer", "DetachProducer", "EndLinks"]
+__all__ = [
+    "AttachConsumer",
+    "AttachProducer",
+    "DetachConsumer",
+    "DetachProducer",
+    "EndLinks",
+    "EndSuspended",
+    "ExpireLinks",
+    "ResendHeld",
+    "SettleTags",
+    "Suspension",
+]
+
+
+class Suspension(Enum):
+    """What becomes of what a detached link left unsettled."""
+
+    NONE = 0
+    """It returns to its queue."""
+    OPEN = 1
+    """It is kept while the session or connection lasts that its expiry policy names."""
+    OVER = 2
+    """That has ended: it is kept for the timeout of the link."""
 
 
 @final
@@ -30,6 +55,12 @@ class AttachProducer(SignedCommand):
     """Whether it may create the queue at its address."""
     must_exist: bool = False
     """Whether it wants only what exists: what it would create is refused with amqp:not-found."""
+    keeping: Keeping = KEEPS_NOTHING
+    """How it keeps the delivery-tags that its peer has not settled."""
+    resumes: Collection[bytes] | None = None
+    """The unsettled delivery-tags of its peer, if that resumes a link; None if it does not."""
+    is_incomplete: bool = False
+    """Whether the peer has more of them."""
 
 
 @final
@@ -39,6 +70,7 @@ class DetachProducer(SignedCommand):
     producer: int
     keeps_node: bool = False
     """True: the node that it created does not count as closed yet; EndNodes ends it later."""
+    suspension: Suspension = Suspension.NONE
 
 
 @final
@@ -73,6 +105,10 @@ class AttachConsumer(SignedCommand):
     """Its priority among the consumers of its queue: the highest with credit are served first."""
     rate: float = 0.0
     """The most messages a second that it gets; 0: no limit."""
+    keeping: Keeping = KEEPS_NOTHING
+    """How it keeps its unsettled deliveries."""
+    resumes: Mapping[int, Outcome | None] | None = None
+    """The words that its peer has not settled, each with its outcome, if that resumes a link; None if it does not."""
 
 
 @final
@@ -87,6 +123,38 @@ class DetachConsumer(SignedCommand):
     """True: the node that it created does not count as closed yet; EndNodes ends it later."""
     is_uncounted: bool = False
     """True: everything that it holds returns without a failed delivery: the broker ends the link."""
+    suspension: Suspension = Suspension.NONE
+
+
+@final
+class ResendHeld(Struct):
+    """Deliver messages again that a consumer holds since the link was suspended."""
+
+    consumer: int
+    link: Any
+    words: tuple[int, ...]
+
+
+@final
+class SettleTags(Struct):
+    """Forget delivery-tags that a sender has settled."""
+
+    producer: int
+    tags: tuple[bytes, ...]
+
+
+@final
+class ExpireLinks(Struct):
+    """Begin the timeouts of suspended links: the session or connection has ended that their expiry policies name."""
+
+    links: tuple[int, ...]
+
+
+@final
+class EndSuspended(Struct):
+    """End a suspended link whose time has come. Only the engine creates it."""
+
+    link: int
 
 
 @final

@@ -1,17 +1,33 @@
 """Commands on messages: publish them, settle their deliveries, remove a damaged one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, final
 
 from msgspec import Struct
 
 from ambermq.engine.commands.uploads import Upload
-from ambermq.engine.entries.discard_reason import MoveReason
+from ambermq.engine.entries.discard_reason import DiscardReason, MoveReason
+from ambermq.engine.entries.id_digest import DIGEST_BYTES
 from ambermq.engine.entries.outcome import Outcome
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.log.buffer import Buffer
 
-__all__ = ["GiveUp", "MakeDue", "Publish", "ReportDamage", "Settle"]
+__all__ = ["GiveUp", "Identities", "MakeDue", "Publish", "RenewLocks", "ReportDamage", "Settle"]
+
+
+@final
+class Identities(Struct):
+    """The message-ids of a run, for the queues that remember them; a decision adds it to what it stores."""
+
+    queues: tuple[int, ...]
+    digests: bytes
+    """The digest of each id (engine/entries/id_digest.py)."""
+    ids_max: int
+    """The most ids that a queue remembers."""
+
+    def part(self, start: int, end: int) -> "Identities":
+        """Return those of the messages from index `start` up to `end`."""
+        return Identities(self.queues, self.digests[start * DIGEST_BYTES : end * DIGEST_BYTES], self.ids_max)
 
 
 @final
@@ -43,8 +59,19 @@ class Publish(Struct):
     """The Transaction that they belong to; None for none."""
     priority: int = PRIORITY_DEFAULT
     """The priority of each message, 0 to 9."""
+    identities: Identities | None = None
+    """The ids that queues remember; None if none does."""
+    groups: list[int] = []
+    """The group of each message (entries/group.py), 0 for none; empty if none has one."""
+    tag: bytes = b""
+    """The delivery-tag to keep until the sender settles it: that of one message; empty for none."""
     upload: Upload | None = None
     """The pieces of a single large message that are stored already; its body is the last piece. None for none."""
+
+    @property
+    def heads(self) -> Sequence[Buffer]:
+        """The messages, or the beginning of a large one: what muxers, keys and ids are read from."""
+        return self.bodies if self.upload is None else [self.upload.head]
 
     @property
     def sizes(self) -> list[int]:
@@ -63,13 +90,22 @@ class Publish(Struct):
             or other.time_ms != self.time_ms
             or other.delay_ms != self.delay_ms
             or other.priority != self.priority
+            or self.tag
+            or other.tag
             or other.size + self.size > bytes_max
         ):
             return False
+        self.add(other)
+        return True
+
+    def add(self, other: "Publish") -> None:
+        """Append the messages of another run, whose other properties are alike."""
+        if self.groups or other.groups:
+            none, others = [0] * len(self.bodies), [0] * len(other.bodies)
+            self.groups = (self.groups or none) + (other.groups or others)
         self.bodies += other.bodies
         self.id_hashes += other.id_hashes
         self.size += other.size
-        return True
 
     def split(self, count: int) -> "tuple[Publish, Publish]":
         """Return the first `count` messages and the other messages as two runs."""
@@ -95,6 +131,9 @@ class Publish(Struct):
             self.delay_ms,
             self.transaction,
             self.priority,
+            None if self.identities is None else self.identities.part(start, end),
+            self.groups[start:end],
+            self.tag,
             upload,
         )
 
@@ -142,7 +181,8 @@ class GiveUp(Struct):
 
     queue: int
     words: bytes
-    reason: MoveReason
+    reason: MoveReason | DiscardReason
+    """A DiscardReason ends them, whatever the queue's dead-letter target is."""
     is_again: bool = False
     """Whether the messages were tried before."""
 
@@ -154,3 +194,18 @@ class MakeDue(Struct):
     queue: int
     words: list[int]
     """In the order of their times."""
+
+
+@final
+class RenewLocks(Struct):
+    """Renew the locks of deliveries: their time begins again. If one has expired, it is refused and none is renewed.
+
+    Its answer is what `read` makes of the time of all of them, in milliseconds since 1970.
+    """
+
+    key: Any
+    queue: str
+    """The address of the queue."""
+    deliveries: list[tuple[int, int]]
+    """The word and the attempt of each delivery."""
+    read: Callable[[int], dict[str, Any]]

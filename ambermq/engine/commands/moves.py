@@ -5,11 +5,13 @@ from typing import Any, final
 
 from msgspec import Struct
 
+from ambermq.engine.commands.messages import Publish
 from ambermq.engine.commands.signed_command import SignedCommand
 from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.selectors.selector import Selector
+from ambermq.log.buffer import Buffer
 
-__all__ = ["FindMessages", "MessageFilter", "MoveMessages", "RemoveMessages"]
+__all__ = ["EditMessages", "FindMessages", "MessageFilter", "MoveMessages", "RemoveMessages"]
 
 
 @final
@@ -68,6 +70,26 @@ class MoveMessages(SignedCommand):
     to: str = ""
     """The address of a queue; empty: the queue that each message came from."""
     reason: MoveReason = MoveReason.MOVED
+    authorize: Callable[[str], None] | None = None
+    """Raises Refused if the request may not send to the queue of this name."""
+
+
+@final
+class EditMessages(SignedCommand):
+    """Send edited copies of waiting messages to queues, each in the place of its message, all or none.
+
+    One command takes the first messages that fit into half a batch of the log. The answer is a map of counts as that
+    of MoveMessages, with `done`, the number of the first `offsets` that it is about. It is 0 with `is_reading`: the
+    messages are read from the disk first, so the client asks again.
+    """
+
+    key: Any
+    name: str
+    offsets: Sequence[int]
+    to: str
+    """The address of a queue; empty: the queue that each message came from."""
+    edit: Callable[[Buffer, int], Publish]
+    """A function from a message and its offset to the command that publishes the edited copy. Raises Refused."""
     authorize: Callable[[str], None] | None = None
     """Raises Refused if the request may not send to the queue of this name."""
 

@@ -43,6 +43,8 @@ class Post(Struct):
     """When they came, in elapsed time: their times to live begin then."""
     reserving: tuple[int, ...] = ()
     """The queues in which room is kept for them."""
+    keys: tuple[tuple[tuple[int, ...], bytes], ...] = ()
+    """The keys of the messages for queues that keep last values: queues, and packed keys."""
 
     def join(self, other: "Post") -> bool:
         """Append the next run if it is alike; return whether it did."""
@@ -56,11 +58,12 @@ class Post(Struct):
             or (theirs.time_ms, theirs.delay_ms, theirs.priority) != (ours.time_ms, ours.delay_ms, ours.priority)
             or ((ours.ttl_ms or ours.delay_ms) and other.time_us != self.time_us)
             or other.reserving != self.reserving
+            or [queues for queues, _ in other.keys] != [queues for queues, _ in self.keys]
         ):
             return False
-        ours.bodies += theirs.bodies
-        ours.id_hashes += theirs.id_hashes
-        ours.size += theirs.size
+        pairs = zip(self.keys, other.keys, strict=True)
+        self.keys = tuple([(queues, first + second) for (queues, first), (_, second) in pairs])
+        ours.add(theirs)
         return True
 
 

@@ -12,12 +12,21 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from ambermq.engine.address import NodeKind, parse_address, queue_address, topic_address
-from ambermq.engine.commands import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer
+from ambermq.engine.commands import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer, Suspension
 from ambermq.engine.decide.context import Decision, DecisionContext, too_many
 from ambermq.engine.decide.end_nodes import context_after, end_nodes
 from ambermq.engine.decide.node_names import ADVANCED_MODE, muxer_id, node_at, queue_muxer, temporary_name, topic_muxer
 from ambermq.engine.decide.release_parts import CHANGES_PER_RETURN, release_part, release_unsent
 from ambermq.engine.decide.subscribe import SubscriptionPlace, compiled, recall, subscribe
+from ambermq.engine.decide.suspend_link import (
+    SUSPENSION_DECISIONS,
+    ended_before,
+    ended_on,
+    keeping_on,
+    resumed,
+    suspended,
+    tags_resumed,
+)
 from ambermq.engine.decide.wiring import create_queue, new_queue, not_creatable
 from ambermq.engine.effects import ConsumerReady, ProducerReady, Unfinished
 from ambermq.engine.entries.entry_word import WORD_BYTES
@@ -58,6 +67,8 @@ class _Target(NamedTuple):
 def _attach_producer(state: State, command: AttachProducer, context: DecisionContext) -> Decision:
     if len(state.producers) >= context.config.producers_max:
         raise too_many("producers", context.config.producers_max)
+    if ended := ended_before(state, command, context):
+        return ended, [Unfinished(command)]
     target = _target(state, command, context)
     sending = PublishOptions(command.unroutable, command.is_immediate, is_addressed=target.destination is None)
     offset = context.next_offset + len(target.events)
@@ -72,13 +83,19 @@ def _attach_producer(state: State, command: AttachProducer, context: DecisionCon
         target.node,
         0 if command.dynamic is None else target.node,
         command.by,
+        command.keeping,
     )
     created = (target.destination or "") if target.events and command.dynamic is None else ""
     ready = ProducerReady(command.key, offset, address=target.address, created=created)
     if target.muxer == state.muxer_names.get(QUEUE_MUXER) and target.destination:
         queue = state.queue_named(target.destination)
+        ready.queue = target.destination
         ready.message_bytes_max = 0 if queue is None else queue.settings.message_bytes_max
-    return [*target.events, attached], [ready]
+    events = [*target.events, attached]
+    if command.resumes is not None:
+        more, ready.kept = tags_resumed(state, command, offset, context_after(context, events))
+        events += more
+    return events, [ready]
 
 
 def _target(state: State, command: AttachProducer, context: DecisionContext) -> _Target:
@@ -139,7 +156,11 @@ def _dynamic_node(state: State, wanted: Dynamic, context: DecisionContext) -> _T
 def _attach_consumer(state: State, command: AttachConsumer, context: DecisionContext) -> Decision:
     if len(state.consumers) >= context.config.consumers_max:
         raise too_many("consumers", context.config.consumers_max)
+    if ended := ended_before(state, command, context):
+        return ended, [Unfinished(command)]
     place = _place(state, command, context)
+    if ended := ended_on(state, place.queue, command, context):
+        return ended, [Unfinished(command)]
     if place.is_unfinished:
         return place.events, [*place.effects, Unfinished(command)]
     _check_exclusive(state, place, is_exclusive=command.is_exclusive)
@@ -148,7 +169,8 @@ def _attach_consumer(state: State, command: AttachConsumer, context: DecisionCon
     offset = context.next_offset + len(place.events)
     text = "" if selector is None else command.selector
     names = (command.container, command.link, text, place.owns, command.by, command.is_exclusive)
-    attached = ConsumerAttached(offset, context.now_us, place.queue, *names)
+    kept = keeping_on(state, place.queue, command.keeping)
+    attached = ConsumerAttached(offset, context.now_us, place.queue, *names, kept)
     ready = ConsumerReady(
         command.key,
         offset,
@@ -156,8 +178,19 @@ def _attach_consumer(state: State, command: AttachConsumer, context: DecisionCon
         subscription=place.subscription,
         selector=selector,
         created=place.created,
+        follows=_followed(state, place),
     )
-    return [*place.events, attached], [*place.effects, ready]
+    events = [*place.events, attached]
+    if command.resumes is not None:
+        more, ready.held = resumed(state, command, place.queue, offset, context_after(context, events))
+        events += more
+    return events, [*place.effects, ready]
+
+
+def _followed(state: State, place: SubscriptionPlace) -> int:
+    """Return the queue of a consumer if it is non-destructive, else 0."""
+    queue = (fold(state, place.events) if place.events else state).queues[place.queue]
+    return queue.id if queue.settings.non_destructive else 0
 
 
 def _check_exclusive(state: State, place: SubscriptionPlace, *, is_exclusive: bool) -> None:
@@ -216,7 +249,9 @@ def _detach_producer(state: State, command: DetachProducer, context: DecisionCon
     producer = state.producers.get(command.producer)
     if producer is None:
         return [], []
-    events: list[Event] = [ProducerDetached(context.next_offset, context.now_us, producer.id)]
+    if events := suspended(state, producer, command.suspension, context):
+        return events, []
+    events = [ProducerDetached(context.next_offset, context.now_us, producer.id)]
     if not producer.node:
         return events, []
     nodes, closed = (producer.node, producer.owns), () if command.keeps_node else (producer.owns,)
@@ -240,9 +275,12 @@ def _detach_consumer(state: State, command: DetachConsumer, context: DecisionCon
         return events + release_unsent(fold(state, events), consumer.id, held, context_after(context, events)), [
             Unfinished(replace(command, unsent=b""))
         ]
-    part = release_part(fold(state, events), consumer.id, context_after(context, events))
+    after = fold(state, events)
+    if kept := suspended(after, consumer, command.suspension, context_after(context, events)):
+        return events + kept, []
+    part = release_part(after, consumer.id, context_after(context, events))
     if part:
-        return events + part, [Unfinished(replace(command, unsent=b""))]
+        return events + part, [Unfinished(replace(command, unsent=b"", suspension=Suspension.NONE))]
     events.append(ConsumerDetached(context.next_offset + len(events), context.now_us, consumer.id))
     is_unsubscribed = command.is_closed and queue.id in state.subscriptions and queue.consumers == 1
     is_last = queue.settings.auto_delete and queue.consumers == 1
@@ -260,4 +298,5 @@ LINK_DECISIONS: dict[type, Callable[[State, Any, DecisionContext], Decision]] = 
     DetachProducer: _detach_producer,
     AttachConsumer: _attach_consumer,
     DetachConsumer: _detach_consumer,
+    **SUSPENSION_DECISIONS,
 }

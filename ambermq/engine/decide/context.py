@@ -12,8 +12,9 @@ from ambermq.engine.events import Event
 from ambermq.engine.routing.router import Router
 from ambermq.engine.selectors.fields import Fields
 from ambermq.engine.transactions.reservations import Reservations
+from ambermq.log.buffer import Buffer
 
-__all__ = ["Decision", "DecisionContext", "Peek", "peek_nothing", "signed", "too_many"]
+__all__ = ["Decision", "DecisionContext", "Peek", "Read", "peek_nothing", "read_nothing", "signed", "too_many"]
 
 
 Peek = Callable[[int, Sequence[int], Sequence[Entry | None]], Sequence[Fields | None] | None]
@@ -23,6 +24,14 @@ element is None if its message cannot be read. The result is None if they must b
 
 def peek_nothing(_queue: int, _words: Sequence[int], _entries: Sequence[Entry | None]) -> None:
     """Return None: nothing can be read now."""
+
+
+Read = Callable[[int, Sequence[int], Sequence[Entry | None]], Sequence[Buffer | None] | None]
+"""A function from the same to the whole messages. An element is None if its message is damaged."""
+
+
+def read_nothing(_queue: int, _words: Sequence[int], _entries: Sequence[Entry | None]) -> None:
+    """Return None: no message can be read now."""
 
 
 class DecisionContext(Struct, frozen=True):
@@ -46,6 +55,8 @@ class DecisionContext(Struct, frozen=True):
     """The reader of the fields of waiting messages."""
     reserved: Reservations | None = None
     """The room that open transactions keep; None if there is none."""
+    read: Read = read_nothing
+    """The reader of waiting messages."""
 
 
 Decision = tuple[list[Event], list[Effect]]

@@ -33,11 +33,15 @@ from ambermq.engine.decide.end_nodes import (
 )
 from ambermq.engine.decide.explain_route import EXPLAIN_DECISIONS
 from ambermq.engine.decide.messages.dead_letters import give_up
+from ambermq.engine.decide.messages.deferred import DEFERRED_DECISIONS
 from ambermq.engine.decide.messages.delays import make_due
+from ambermq.engine.decide.messages.edits import EDIT_DECISIONS
 from ambermq.engine.decide.messages.moves import MOVE_DECISIONS
 from ambermq.engine.decide.messages.publish import publish
+from ambermq.engine.decide.messages.scheduled import SCHEDULE_DECISIONS
 from ambermq.engine.decide.messages.transactions import TRANSACTION_DECISIONS
 from ambermq.engine.decide.messages.uploads import UPLOAD_DECISIONS
+from ambermq.engine.decide.suspend_link import kept_at_start
 from ambermq.engine.decide.update import UPDATE_DECISIONS
 from ambermq.engine.decide.wiring import WIRING_DECISIONS, existing_queue, predeclared
 from ambermq.engine.effects import (
@@ -88,7 +92,8 @@ def started(state: State, context: DecisionContext) -> list[Event]:
     the first start, and if a repair of the log lost it: then the queues are attached to it again. Before the first
     start `state` has the requested mode.
     """
-    events: list[Event] = [Started(context.next_offset, context.now_us, state.epoch + 1, state.mode)]
+    kept = kept_at_start(state, context)
+    events: list[Event] = [Started(context.next_offset, context.now_us, state.epoch + 1, state.mode, kept)]
     left = [queue.id for queue in state.queues.values() if queue.consumers]
     state = fold(state, events)
     events += end_nodes_at_start(state, context_after(context, events), left=left)
@@ -197,7 +202,11 @@ _DECISIONS: Final[dict[type, _Decide]] = {
     **EXPLAIN_DECISIONS,
     **SUBSCRIPTION_DECISIONS,
     **UPDATE_DECISIONS,
+    **EDIT_DECISIONS,
     **MOVE_DECISIONS,
+    **EDIT_DECISIONS,
+    **DEFERRED_DECISIONS,
+    **SCHEDULE_DECISIONS,
     **TRANSACTION_DECISIONS,
     **UPLOAD_DECISIONS,
 }

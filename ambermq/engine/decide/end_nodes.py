@@ -20,7 +20,7 @@ from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.teardown import Teardown
 from ambermq.engine.effects import ConsumerEnded, Effect, ProducersEnded, Unfinished
 from ambermq.engine.entries.entry_word import WORD_BYTES
-from ambermq.engine.events import Event, Moved
+from ambermq.engine.events import Event, Moved, Published
 from ambermq.engine.fold.apply import fold
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.queue import Queue
@@ -96,8 +96,8 @@ def context_after(context: DecisionContext, events: list[Event]) -> DecisionCont
 
 
 def record_count(events: list[Event]) -> int:
-    """Return how many records events are that publish nothing; a move has one for each message."""
-    return sum([len(event.words) // WORD_BYTES if type(event) is Moved else 1 for event in events])
+    """Return how many records events are; a move and a publish have one for each message."""
+    return sum([len(event.words) // WORD_BYTES if isinstance(event, (Moved, Published)) else 1 for event in events])
 
 
 def with_queue_end(

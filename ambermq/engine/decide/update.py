@@ -23,6 +23,7 @@ from ambermq.engine.model.muxer import Muxer, Options
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
 from ambermq.engine.settings.queue_settings import Settings
+from ambermq.engine.settings.setting_conflicts import check_combination
 from ambermq.engine.settings.setting_table import SETTINGS, changed_settings, values_of_settings
 
 __all__ = ["UPDATE_DECISIONS"]
@@ -41,8 +42,10 @@ def _update_queue(state: State, command: UpdateQueue, context: DecisionContext) 
     if settings == queue.settings:
         return _answer(state, [], command)
     is_first_release = settings.is_first_release and queue.settings.is_first_release
-    # An older release may ignore priorities, but a change of them has an event of its own.
+    # An older release may ignore priorities and groups, but a change of them has an event of its own.
     is_first_release &= settings.priorities == queue.settings.priorities
+    is_first_release &= settings.groups == queue.settings.groups
+    is_first_release &= settings.group_rebalance == queue.settings.group_rebalance
     kind = QueueUpdated if is_first_release else QueueConfigured
     events: list[Event] = [kind(context.next_offset, context.now_us, queue.id, settings)]
     if settings.dead_letter != queue.settings.dead_letter:
@@ -54,6 +57,7 @@ def _settings(queue: Queue, command: UpdateQueue) -> Settings:
     """Return the settings of a queue after an update. Raises Refused."""
     try:
         settings = changed_settings(queue.settings, command.changes)
+        check_combination(settings)
     except EngineError as error:
         raise Refused("amqp:invalid-field", str(error)) from error
     for name, before in values_of_settings(queue.settings).items():

@@ -32,6 +32,7 @@ from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.engine.patterns.pattern import check_separator
 from ambermq.engine.routing.chain_length import chain_length
 from ambermq.engine.settings.queue_settings import Settings
+from ambermq.engine.settings.setting_conflicts import check_combination
 from ambermq.engine.settings.setting_table import changed_settings, settings_text, values_of_settings
 
 __all__ = [
@@ -141,7 +142,7 @@ def new_queue(
     if len(state.queues) >= context.config.queues_max:
         raise too_many("queues", context.config.queues_max)
     offset, now_us = context.next_offset, context.now_us
-    declared = Settings(settings.template, settings.messages_max, priorities=settings.priorities)
+    declared = settings.for_first_release
     events: list[Event] = [QueueDeclared(offset, now_us, name, declared, lifetime)]
     if not settings.is_first_release:
         events.append(QueueConfigured(offset + 1, now_us, offset, settings))
@@ -232,8 +233,9 @@ def _declare_queue(state: State, command: DeclareQueue, context: DecisionContext
     if queue is None:
         check_name_allowed(name)
         return new_queue(state, name, command.settings, context), [Answered(command.key, {"created": True})]
-    if queue.settings != command.settings:
-        found, asked = settings_text(queue.settings), settings_text(command.settings)
+    if not queue.settings.is_as_asked(command.settings):
+        asked = settings_text(command.settings, queue.settings)
+        found = settings_text(queue.settings, command.settings)
         instead = ": update it" if queue.settings.template == command.settings.template else ""
         why = f"queue {name!r} exists with {found}, but the request asks for {asked}{instead}"
         raise Refused("amqp:precondition-failed", why)
@@ -380,9 +382,10 @@ def check_options(kind: MuxerKind, options: Options) -> None:
 
 
 def check_settings(settings: Settings) -> None:
-    """Raise Refused for settings of a queue that are out of range."""
+    """Raise Refused for settings of a queue that are out of range, or that exclude each other."""
     try:
         changed_settings(settings, values_of_settings(settings))
+        check_combination(settings)
     except EngineError as error:
         raise Refused("amqp:invalid-field", str(error)) from error
 

@@ -6,7 +6,7 @@ Rule 3. Consumers of a queue take strict turns. A consumer that excludes an entr
 Rule 4. Bodies are read through the log in the arguments: no module here opens a file.
 
 Imports: engine, engine/commands, engine/entries, engine/events, engine/fold, engine/model, engine/routing,
-    engine/selectors, log, log/format, log/read, log/write, snapshot.
+    engine/selectors, engine/settings, log, log/format, log/read, log/write, snapshot.
 Imported by: engine/loop.
 Names: dispatch, Demand, Want, SelectorScan, MessagePeek.
 """

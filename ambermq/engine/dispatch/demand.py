@@ -7,6 +7,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Final, final
 
+from ambermq.engine.dispatch.group_lines import GroupLines
 from ambermq.engine.dispatch.returned_walk import ReturnedCursor, ReturnJournal
 from ambermq.engine.dispatch.selector_scan import SelectorScan
 from ambermq.engine.dispatch.token_bucket import TokenBucket
@@ -87,6 +88,8 @@ class Demand:
             "_gone",
             "active",
             "dirty",
+            "has_locks",
+            "groups",
             "journals",
             "parked",
             "passed_over",
@@ -114,12 +117,16 @@ class Demand:
         """The number of ended consumers in a ring, by queue and by whether they have no selector."""
         self.journals: dict[int, ReturnJournal] = {}
         """The returns of the queues that have walks."""
+        self.groups: dict[int, GroupLines] = {}
+        """The groups of the queues whose messages have some."""
         self.prioritized: set[int] = set()
         """Queues with a consumer whose priority is not 0."""
         self._first: dict[int, Want] = {}
         """The consumer that attached first, by queue, where that was asked for."""
         self.active: dict[int, Want] = {}
         """The active consumers of exclusive queues, by queue; one may have ended since the last dispatch."""
+        self.has_locks = False
+        """Whether a delivery with a lock was dispatched since the start."""
         self.starved: list[Want] = []
         """The consumers whose rate holds back all of their credit since the last dispatch."""
         self.untold: dict[int, list[Want]] = {}
@@ -139,6 +146,9 @@ class Demand:
         if want is not None:
             want.credit, want.draining, want.is_gone = 0, False, True
             want.throttled = 0
+            lines = self.groups.get(want.queue)
+            if lines is not None:
+                lines.note_gone(consumer)
             self._remove_from_ring(want)
             # It may stay in its ring for long, and must not hold its link, which holds its whole connection.
             want.link = want.scan = None
@@ -160,6 +170,9 @@ class Demand:
         del rings[want.queue]
         if want.queue not in self.rings and want.queue not in self.scanning:
             self.journals.pop(want.queue, None)
+            if want.queue in self.groups:
+                # The groups themselves stay until all that their consumers held is back.
+                self.groups[want.queue].forget_walk()
             self.prioritized.discard(want.queue)
             self._first.pop(want.queue, None)
             self.active.pop(want.queue, None)
@@ -212,6 +225,13 @@ class Demand:
         known = self.journals.get(queue)
         if known is None:
             known = self.journals[queue] = ReturnJournal()
+        return known
+
+    def lines(self, queue: int, groups_max: int) -> GroupLines:
+        """Return the groups of a queue."""
+        known = self.groups.get(queue)
+        if known is None:
+            known = self.groups[queue] = GroupLines(groups_max)
         return known
 
     def note_returns(self, event: Event, state: State) -> None:

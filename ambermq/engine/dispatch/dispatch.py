@@ -10,7 +10,9 @@ Rule 4. A consumer with a selector has its own scan (selector_scan.py), before t
         a tick, the other consumers are served first in the queue's next one. The scans of a tick have a limit of time.
 Rule 5. Of the consumers with credit those with the highest priority are served. An exclusive queue serves one consumer,
         the first that attached. Credit that a consumer's rate holds back is no credit here.
-Rule 6. A dispatch delivers at most `budget` messages, and stops after the message that uses up the budget of bytes. So
+Rule 6. Messages of a group go to the consumer that has the group (group_turns.py); a queue without such messages pays
+        nothing for that.
+Rule 7. A dispatch delivers at most `budget` messages, and stops after the message that uses up the budget of bytes. So
         it always delivers one. A queue with more messages stays dirty for the next tick, after the others. At most
         `budget` queues are visited, because a visit without a delivery costs time too. A delivery with annotations that
         outcomes have added counts as several: its message is decoded.
@@ -19,6 +21,7 @@ Rule 6. A dispatch delivers at most `budget` messages, and stops after the messa
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import accumulate, cycle, islice
 from operator import attrgetter
 from typing import Final, final
@@ -27,6 +30,8 @@ from msgspec import Struct
 
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.dispatch.demand import Demand, Want
+from ambermq.engine.dispatch.group_notes import note_groups
+from ambermq.engine.dispatch.group_turns import GroupTurns, TurnLimits
 from ambermq.engine.dispatch.returned_walk import Visits
 from ambermq.engine.dispatch.selector_scan import Peek, SelectorScan, is_available
 from ambermq.engine.effects import AT_CLOSE, ActiveChanged, Deliver, Drained, Effect
@@ -80,6 +85,7 @@ def dispatch(
     result = Dispatch(
         state, demand, now_us, next_offset, budget, bytes_max, peek, peeks_max, matching, visits_max, elapsed_us
     )
+    result.groups_max = config.groups_max
     for queue_id in list(islice(demand.dirty, budget)):
         if result.budget <= 0 or result.bytes_left <= 0 or result.visits_left <= 0:
             break
@@ -137,6 +143,8 @@ class Dispatch(Struct):
     effects: list[Effect] = []
     expired: dict[int, list[int]] = {}
     """Available words that have expired, by queue. No consumer gets them."""
+    groups_max: int = 0
+    """The groups of a queue that have bindings of their own."""
 
     @property
     def is_spent(self) -> bool:
@@ -162,6 +170,8 @@ class Dispatch(Struct):
     def select(self, queue: Queue, ring: deque[Want]) -> bool:
         """Deliver the messages that consumers select from a queue; return whether the next tick may deliver more."""
         has_more, last = False, None
+        if queue.groups and queue.has_groups:
+            self._prepare_groups(queue, ring)
         for want in sorted(ring, key=_priority_of) if queue.id in self.demand.prioritized else list(ring):
             if want.credit <= 0:
                 self.drain(want)
@@ -190,6 +200,8 @@ class Dispatch(Struct):
                 ring.rotate(-1)
         elif has_more:
             ring.rotate(-1)
+        if queue.groups and queue.has_groups:
+            has_more |= self.demand.lines(queue.id, self.groups_max).restarts_scans
         return has_more
 
     def _deliver_matches(
@@ -209,6 +221,8 @@ class Dispatch(Struct):
             if is_wanted and (queue.timed or queue.runs) and self._has_expired(queue, word):
                 continue
             if is_wanted and want.consumer not in (entry.excluded if entry else ()) and is_available(queue, word):
+                if entry is not None and entry.group and not self._admits(queue, want, entry, word):
+                    continue
                 self.bytes_left -= size_of(word)
                 queue = self._acquire(queue, [want], pack_words([word]))
                 if want.credit <= 0 or self.is_spent:
@@ -222,6 +236,8 @@ class Dispatch(Struct):
 
         With `priority` those that have it; then the queue has several.
         """
+        if queue.groups and queue.has_groups:
+            return self._serve_groups(queue, ring)
         if priority is None and queue.levels:
             return all(self.serve(self.state.queues[queue.id], ring, one) for one in queue.serving_order)
         returned, ready = (queue.returned, queue.ready) if priority is None else queue.available_of(priority)
@@ -263,6 +279,35 @@ class Dispatch(Struct):
             while ring[-1] is not last:
                 ring.rotate(-1)
         return False
+
+    def _serve_groups(self, queue: Queue, ring: deque[Want]) -> bool:
+        """Deliver the messages of a queue of which some have groups; return as `serve` does."""
+        lines, journal = self.demand.lines(queue.id, self.groups_max), self.demand.journal(queue.id)
+        has_expired = partial(self._has_expired, queue)
+        limits = TurnLimits(self.budget, self.bytes_left, self.visits_left, has_expired, _entry_cost)
+        turns = GroupTurns(queue, lines, journal, limits)
+        for want, words in turns.pick(ring):
+            queue = self._acquire(queue, [want], pack_words(words))
+        self.bytes_left, self.visits_left = limits.size, limits.visits
+        while turns.last is not None and ring[-1] is not turns.last:
+            ring.rotate(-1)
+        is_waiting = lines.restarts_scans and queue.id in self.demand.scanning
+        return not (limits.is_spent or lines.is_stale or is_waiting)
+
+    def _prepare_groups(self, queue: Queue, ring: Iterable[Want]) -> None:
+        """Let scans begin anew that have passed messages which they may have now."""
+        lines = self.demand.lines(queue.id, self.groups_max)
+        lines.prepare(queue)
+        if lines.restarts_scans:
+            lines.restarts_scans = False
+            for want in ring:
+                if want.scan is not None:
+                    want.scan.restart()
+
+    def _admits(self, queue: Queue, want: Want, entry: Entry, word: int) -> bool:
+        """Return whether the group of a message is, or can be, that of a consumer."""
+        lines = self.demand.lines(queue.id, self.groups_max) if queue.has_groups else None
+        return lines is None or lines.admits(want.consumer, entry.group, word)
 
     def _before_expired(self, queue: Queue, words: bytes) -> bytes:
         """Return those of packed words that come before the first one that has expired."""
@@ -323,13 +368,18 @@ class Dispatch(Struct):
             after, offset = AT_CLOSE, self.first_offset + len(self.events)
             event = Settled(offset, self.now_us, queue.id, want.consumer, ACCEPTED, pack_words(share))
             self.events.append(event)
-            self.state = settled(self.state, event)
+            before, self.state = self.state, settled(self.state, event)
+            if self.demand.groups:
+                note_groups(self.demand.groups, event, before, self.state)
         else:
             # The delivery waits for the publish record of its last message.
             after = (share[-1] >> 16) + 1
         effect = Deliver(want.consumer, want.link, queue.id, share, entries, want.settled, after)
         if entries is not None:
             effect.elapsed_us = self.elapsed_us
+        if queue.settings.lock_ms and not want.settled:
+            effect.lock_ms = queue.settings.lock_ms
+            self.demand.has_locks = True
         self.effects.append(effect)
         want.held.append(effect)
         want.held_count += count

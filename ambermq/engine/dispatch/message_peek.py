@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import final
 
 from ambermq.engine.commands import ReportDamage
-from ambermq.engine.dispatch.large_message import first_record
+from ambermq.engine.dispatch.large_message import assemble, first_record
 from ambermq.engine.dispatch.selector_scan import Counted
 from ambermq.engine.entries.entry import Entry
+from ambermq.engine.entries.stored_message import StoredMessage
 from ambermq.engine.routing.router import FieldsOf
 from ambermq.engine.selectors.fields import Fields
 from ambermq.log.buffer import Buffer
@@ -52,6 +53,34 @@ class MessagePeek:
             else:
                 fields.append(self._with_columns(body, entry))
         return fields
+
+    def whole(
+        self, queue: int, words: Sequence[int], entries: Sequence[Entry | None]
+    ) -> Sequence[Buffer | None] | None:
+        """Return whole messages on a queue; None if the caller must wait, as for `at`. A damaged one is None."""
+        if any(word >> 16 >= self._log.log_end for word in words):
+            return None
+        known = assemble(self._log.bodies, words, entries)
+        found = None if known is None else self._joined(known)
+        if found is None:
+            return None
+        for word, body in zip(words, found, strict=True):
+            if body is DAMAGED:
+                self._report(ReportDamage(queue, word))
+        return [None if body is DAMAGED else body for body in found]
+
+    def _joined(self, messages: Sequence[Buffer | StoredMessage]) -> list[Buffer] | None:
+        """Return messages with the large ones joined; None if a piece must be read from the disk first."""
+        whole: list[Buffer] = []
+        for message in messages:
+            if not isinstance(message, StoredMessage):
+                whole.append(message)
+                continue
+            pieces = self._log.bodies.get_run(list(message.offsets))
+            if pieces is None:
+                return None
+            whole.append(DAMAGED if any(piece is DAMAGED for piece in pieces) else b"".join(pieces))
+        return whole
 
     def _with_columns(self, body: Buffer, entry: Entry | None) -> Fields:
         """Return a message's fields with the columns of its entry: failed deliveries and added annotations."""

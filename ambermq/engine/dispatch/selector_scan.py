@@ -8,8 +8,10 @@ Rule 3. So the cost of a message, new or returned, does not depend on the backlo
 Rule 4. A scan is demand: it ends with its consumer and at a restart, and is never in the log.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final, final
 
 from ambermq.engine.dispatch.returned_walk import ReturnedCursor, ReturnJournal, Visits
@@ -94,10 +96,26 @@ class SelectorScan:
         returned, ready = queue.available_of(priority)
         if returned.count:
             self._visits, self._visited = journal.ahead(queue, [place.returned], count, priority), 0
+            if self._visits.words and queue.has_groups:
+                return self._in_order(queue, journal, count, priority)
             if self._visits.words:
                 return self._visits.words
         self._visits = None
         return unpack_words(ready.run_above(place.position)[: count * WORD_BYTES])
+
+    def _in_order(self, queue: Queue, journal: ReturnJournal, count: int, priority: int) -> Sequence[int]:
+        """Return the next words in the order of arrival, which holds in a group, whatever has come back."""
+        assert self._visits is not None
+        back, place = self._visits.words, self._place
+        if any(later < word for word, later in pairwise(back)):
+            place.returned = ReturnedCursor()
+            self._visits = journal.ahead(queue, [place.returned], count, priority)
+            back = self._visits.words
+        ready = unpack_words(queue.available_of(priority)[1].run_above(place.position)[: count * WORD_BYTES])
+        if not ready or back[0] < ready[0]:
+            return back[: bisect_left(back, ready[0])] if ready else back
+        self._visits = None
+        return ready[: bisect_left(ready, back[0])]
 
     def restart(self) -> None:
         """Begin anew: the messages of the queue have other places."""

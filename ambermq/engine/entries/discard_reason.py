@@ -18,10 +18,14 @@ class DiscardReason(IntEnum):
     """A consumer rejected it."""
     LOOP = 5
     """Its dead letters would go on for ever."""
+    REPLACED = 6
+    """A newer message has the same key."""
     PURGED = 16
     """A person removed it."""
     CANCELLED = 17
     """A person cancelled its scheduled delivery."""
+    EDITED = 24
+    """A person sent an edited copy of it to a queue in its place."""
 
     @property
     def text(self) -> str:

@@ -40,8 +40,13 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     expires_us: int = 0
     """When it expires by its own time to live, in elapsed time; 0: it does not."""
     due_us: int = 0
-    """When it is available, in elapsed time; 0: it does not wait for a time."""
+    """When its redelivery is due, in elapsed time; 0: it is not delayed. That of a scheduled message is in its queue's
+    `dues`; older snapshots have it here."""
     priority: int = PRIORITY_DEFAULT
+    attempt: int = 0
+    """The deliveries that have ended with its return, while its queue had locks."""
+    group: int = 0
+    """The code of its group (group.py); 0: it has none."""
 
     @property
     def added(self) -> tuple[tuple[bytes, bytes], ...]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
-__all__ = ["ACCEPTED", "MODIFIED_FAILED", "REJECTED", "RELEASED", "Outcome", "OutcomeKind"]
+__all__ = ["ACCEPTED", "LOCK_EXPIRED", "MODIFIED_FAILED", "REJECTED", "RELEASED", "Outcome", "OutcomeKind"]
 
 
 class OutcomeKind(IntEnum):
@@ -29,10 +29,12 @@ class Outcome:
     condition: str = ""
     """rejected: the condition of the consumer's error."""
     description: str = ""
-    """rejected: the description of the consumer's error."""
+    """rejected: the description of the consumer's error; modified: why the broker has ended the delivery."""
 
 
 ACCEPTED = Outcome(OutcomeKind.ACCEPTED)
 RELEASED = Outcome(OutcomeKind.RELEASED)
 REJECTED = Outcome(OutcomeKind.REJECTED)
 MODIFIED_FAILED = Outcome(OutcomeKind.MODIFIED, delivery_failed=True)
+LOCK_EXPIRED = Outcome(OutcomeKind.MODIFIED, delivery_failed=True, description="lock expired")
+"""The outcome by which the broker ends a delivery whose lock has expired."""

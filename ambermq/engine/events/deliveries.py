@@ -191,24 +191,33 @@ class Discarded(Struct):
     words: bytes
     by: str = ""
     """The user that caused it; empty if none is known, or if the broker did it by itself."""
+    copy: int = 0
+    """The offset of the edited copy that took the place of the only message; 0 without one."""
 
 
 def _write_discarded(draft: RecordDraft, event: Discarded) -> int:
     count = len(event.words) // WORD_BYTES
     meta = event.words + by_meta(event)
     return draft.add(
-        _DISCARDED, timestamp_us=event.time_us, queue=event.queue, count=count, aux=event.reason, meta=meta
+        _DISCARDED,
+        timestamp_us=event.time_us,
+        queue=event.queue,
+        ref=event.copy,
+        count=count,
+        aux=event.reason,
+        meta=meta,
     )
 
 
 def _read_discarded(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Discarded:
     split = row[7] * WORD_BYTES
-    return Discarded(offset, time_us, row[4], DiscardReason(row[8]), meta[:split], read_by(meta[split:]))
+    return Discarded(offset, time_us, row[4], DiscardReason(row[8]), meta[:split], read_by(meta[split:]), row[5])
 
 
 def _discarded_facts(event: Discarded) -> Facts:
     facts: Facts = {"count": len(event.words) // WORD_BYTES, "bytes": total_size(event.words)}
-    return facts | {"reason": event.reason.text, "offsets": ranges_of(event.words)}
+    facts |= {"reason": event.reason.text, "offsets": ranges_of(event.words)}
+    return facts | ({"copy": event.copy} if event.copy else {})
 
 
 DeliveryEvent = Acquired | Settled | Purged | Damaged | Discarded
@@ -318,7 +327,11 @@ TYPES: Final = (
         since="0.2.0",
         listed_after=_DAMAGED,
         layout=Layout(
-            queue="queue", count="words", aux="reason", meta="the words; then JSON `{by}`, if a user is known"
+            queue="queue",
+            ref="copy: the offset of the edited copy of the message, or 0",
+            count="words",
+            aux="reason",
+            meta="the words; then JSON `{by}`, if a user is known",
         ),
         write=_write_discarded,
         read=_read_discarded,
@@ -327,7 +340,13 @@ TYPES: Final = (
         bound=SizeBound.SETTLED,
         queue="queue",
         facts=_discarded_facts,
-        facts_text="`queue` `queue_id` `count` `bytes` `reason` `offsets`; `by`, the user, if it is known",
-        line=("{count:messages} of {queue_id:queue} discarded ({reason}): {offsets:ranges}",),
+        facts_text=(
+            "`queue` `queue_id` `count` `bytes` `reason` `offsets`; `by`, the user, if it is known; `copy`, the offset "
+            "of an edited copy"
+        ),
+        line=(
+            "{count:messages} of {queue_id:queue} discarded ({reason}): {offsets:ranges}",
+            Choice("copy", ", edited copy {copy}"),
+        ),
     ),
 )

@@ -15,17 +15,23 @@ __all__ = ["ClockStepped", "Compacted", "Lost", "Reset", "Started"]
 
 @final
 class Started(Struct):
-    """The broker started: acquired messages are available again with one more failed delivery; all links are gone."""
+    """The broker started: acquired messages are available again with one more failed delivery; all links are gone.
+
+    Those that keep what is unsettled over a start are suspended now.
+    """
 
     offset: int
     time_us: int
     epoch: int
     mode: VhostMode = VhostMode.AUTOMATIC
     """The mode of the virtual host: the first start sets it, later ones repeat it."""
+    kept: tuple[int, ...] = ()
+    """The producers, consumers and suspended links whose deliveries and tags stay as they are."""
 
 
 def _started_facts(event: Started) -> Facts:
-    return {"epoch": event.epoch} | ({"mode": event.mode.text} if event.mode else {})
+    facts: Facts = {"epoch": event.epoch} | ({"mode": event.mode.text} if event.mode else {})
+    return facts | ({"kept": list(event.kept)} if event.kept else {})
 
 
 @final
@@ -95,11 +101,14 @@ TYPES: Final = (
         event=Started,
         number=1,
         name="started",
-        layout=Layout(ref="epoch", aux="mode: 0 automatic, 1 advanced"),
-        read=lambda offset, time_us, row, _: Started(offset, time_us, row[5], VhostMode(row[8])),
+        layout=Layout(ref="epoch", aux="mode: 0 automatic, 1 advanced", meta="the kept links, i64 each"),
+        meta=lambda event: pack_words(event.kept),
+        read=lambda offset, time_us, row, meta: Started(
+            offset, time_us, row[5], VhostMode(row[8]), tuple(unpack_words(meta))
+        ),
         keys=IndexKeys.BROKER,
         facts=_started_facts,
-        facts_text="`epoch`; `mode` if it is advanced",
+        facts_text="`epoch`; `mode` if it is advanced; `kept`, the links that are suspended now, if there are any",
         line=("the broker started, epoch {epoch}", Choice("mode", ", in {mode} mode")),
     ),
     EventType(

@@ -1,4 +1,4 @@
-"""Events of messages that arrive: published, or a chunk of a large message; and the end of a transaction of messages.
+"""Events of messages that arrive: published, a chunk of a large message, or a duplicate; and the end of a transaction.
 
 A run of n messages is n records, each with its own offset; the reader joins runs of alike messages again.
 `id_hash` is a hash of the message-id, 0 if there is none. Flags of a `published` record:
@@ -23,12 +23,32 @@ from ambermq.engine.entries.entry_word import (
     size_of,
     unpack_words,
 )
-from ambermq.engine.events.event_type import EventType, Facts, Layout, LinkColumn, field_facts
+from ambermq.engine.entries.id_digest import DIGEST_BYTES
+from ambermq.engine.events.event_type import (
+    EventType,
+    Facts,
+    IndexKeys,
+    Layout,
+    LinkColumn,
+    SizeBound,
+    field_facts,
+)
 from ambermq.engine.events.line_template import Choice
 from ambermq.engine.events.record_draft import RecordDraft
 from ambermq.log.buffer import Buffer
 
-__all__ = ["Chunked", "Committed", "Prioritized", "Published", "Timed", "UploadEnded"]
+__all__ = [
+    "Chunked",
+    "Committed",
+    "Duplicated",
+    "Grouped",
+    "Identified",
+    "Keyed",
+    "Prioritized",
+    "Published",
+    "Timed",
+    "UploadEnded",
+]
 
 DURABLE: Final = 1
 """The flag of a durable message."""
@@ -43,6 +63,11 @@ _TIMED: Final = 30
 _COMMITTED: Final = 33
 _PRIORITIZED: Final = 34
 _UPLOAD_ENDED: Final = 47
+_GROUPED: Final = 35
+_KEYED: Final = 37
+_KEY_BYTES: Final = 16
+_IDENTIFIED: Final = 39
+_DUPLICATED: Final = 40
 _READ_BACK_COUNT: Final = 8
 """The number of fields of Published that a record holds; they come first."""
 
@@ -223,6 +248,40 @@ def _read_prioritized(offset: int, time_us: int, row: tuple[int, ...], meta: byt
 
 
 @final
+class Grouped(Struct):
+    """The messages of the Published event before it have groups; each queue without groups ignores it."""
+
+    offset: int
+    time_us: int
+    queues: tuple[int, ...]
+    first: int
+    """The offset of the first message."""
+    count: int
+    codes: bytes
+    """The code of each message's group (entries/group.py), packed; one code if all are equal."""
+
+
+def _write_grouped(draft: RecordDraft, event: Grouped) -> int:
+    fans_out = len(event.queues) != 1
+    return draft.add(
+        _GROUPED,
+        timestamp_us=event.time_us,
+        queue=0 if fans_out else event.queues[0],
+        ref=event.first,
+        count=event.count,
+        aux=len(event.codes) // WORD_BYTES,
+        flags=FANOUT if fans_out else 0,
+        meta=event.codes + (pack_words(event.queues) if fans_out else b""),
+    )
+
+
+def _read_grouped(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Grouped:
+    end = row[8] * WORD_BYTES
+    queues = unpack_words(meta[end:]) if row[10] & FANOUT else (row[4],)
+    return Grouped(offset, time_us, queues, row[5], row[7], bytes(meta[:end]))
+
+
+@final
 class Committed(Struct):
     """A transaction was committed.
 
@@ -239,7 +298,121 @@ class Committed(Struct):
     """The deliveries that it settled."""
 
 
-MessageEvent = Chunked | UploadEnded | Published | Timed | Prioritized | Committed
+@final
+class Keyed(Struct):
+    """The messages of the Published or Moved event before it have keys, by which their queues keep the last value."""
+
+    offset: int
+    time_us: int
+    queues: tuple[int, ...]
+    first: int
+    """The offset of the first message."""
+    keys: bytes
+    """The key of each message, 16 bytes; zeros for a message without one."""
+
+
+def _write_keyed(draft: RecordDraft, event: Keyed) -> int:
+    fans_out = len(event.queues) != 1
+    return draft.add(
+        _KEYED,
+        timestamp_us=event.time_us,
+        queue=0 if fans_out else event.queues[0],
+        ref=event.first,
+        count=len(event.keys) // _KEY_BYTES,
+        flags=FANOUT if fans_out else 0,
+        meta=event.keys + (pack_words(event.queues) if fans_out else b""),
+    )
+
+
+def _read_keyed(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Keyed:
+    split = row[7] * _KEY_BYTES
+    queues = unpack_words(meta[split:]) if row[10] & FANOUT else (row[4],)
+    return Keyed(offset, time_us, queues, row[5], meta[:split])
+
+
+def _keyed_facts(event: Keyed) -> Facts:
+    count = len(event.keys) // _KEY_BYTES
+    return {"count": count, "offsets": [[event.first, event.first + count - 1]]}
+
+
+@final
+class Identified(Struct):
+    """The queues remember the message-ids of messages of the Published event before it."""
+
+    offset: int
+    time_us: int
+    queues: tuple[int, ...]
+    ids_max: int
+    """The most ids that a queue remembers."""
+    words: bytes
+    """Those of the messages, packed."""
+    digests: bytes
+    """Their digests (engine/entries/id_digest.py): 16 bytes each, zeros for a message without an id."""
+
+
+def _write_identified(draft: RecordDraft, event: Identified) -> int:
+    fans_out = len(event.queues) != 1
+    return draft.add(
+        _IDENTIFIED,
+        timestamp_us=event.time_us,
+        queue=0 if fans_out else event.queues[0],
+        ref=event.ids_max,
+        count=len(event.words) // WORD_BYTES,
+        flags=FANOUT if fans_out else 0,
+        meta=event.words + event.digests + (pack_words(event.queues) if fans_out else b""),
+    )
+
+
+def _read_identified(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Identified:
+    middle = row[7] * WORD_BYTES
+    end = middle + row[7] * DIGEST_BYTES
+    queues = unpack_words(meta[end:]) if row[10] & FANOUT else (row[4],)
+    return Identified(offset, time_us, queues, row[5], meta[:middle], meta[middle:end])
+
+
+def _identified_facts(event: Identified) -> Facts:
+    return {"count": len(event.words) // WORD_BYTES, "offsets": ranges_of(event.words)}
+
+
+@final
+class Duplicated(Struct):
+    """Messages came whose ids the queues have got lately: they are accepted, and not stored there."""
+
+    offset: int
+    time_us: int
+    queues: tuple[int, ...]
+    producer: int
+    words: bytes
+    """Those of the first messages with these ids, on the first of the queues, packed."""
+
+
+def _write_duplicated(draft: RecordDraft, event: Duplicated) -> int:
+    fans_out = len(event.queues) != 1
+    return draft.add(
+        _DUPLICATED,
+        timestamp_us=event.time_us,
+        queue=0 if fans_out else event.queues[0],
+        ref=event.producer,
+        count=len(event.words) // WORD_BYTES,
+        flags=FANOUT if fans_out else 0,
+        meta=event.words + (pack_words(event.queues) if fans_out else b""),
+    )
+
+
+def _read_duplicated(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Duplicated:
+    split = row[7] * WORD_BYTES
+    queues = unpack_words(meta[split:]) if row[10] & FANOUT else (row[4],)
+    return Duplicated(offset, time_us, queues, row[5], meta[:split])
+
+
+def _duplicated_facts(event: Duplicated) -> Facts:
+    facts: Facts = {"count": len(event.words) // WORD_BYTES, "producer": event.producer}
+    return facts | {"offsets": ranges_of(pack_words(sorted(set(unpack_words(event.words)))))}
+
+
+MessageEvent = (
+    Chunked | UploadEnded | Published | Timed | Prioritized | Grouped | Keyed | Identified | Duplicated | Committed
+)
 
 TYPES: Final = (
     EventType(
@@ -339,6 +512,93 @@ TYPES: Final = (
         },
         facts_text="`queues` `queue_ids` `count` `priority` `offsets`",
         line=("{count:messages} of {queue_ids:queues} with priority {priority}: {offsets:ranges}",),
+    ),
+    EventType(
+        event=Keyed,
+        number=_KEYED,
+        name="keyed",
+        since="0.2.0",
+        listed_after=_PUBLISHED,
+        layout=Layout(
+            queue="queue; 0 with FANOUT",
+            ref="first: the offset of the first message",
+            count="messages",
+            meta="a key of 16 bytes for each message, zeros for none; then queue ids (FANOUT)",
+        ),
+        write=_write_keyed,
+        read=_read_keyed,
+        queue="queues",
+        facts=_keyed_facts,
+        facts_text="`queues` `queue_ids` `count` `offsets`",
+        line=("{count:messages} of {queue_ids:queues} with keys: {offsets:ranges}",),
+    ),
+    EventType(
+        event=Identified,
+        number=_IDENTIFIED,
+        name="identified",
+        since="0.2.0",
+        listed_after=_PUBLISHED,
+        layout=Layout(
+            queue="queue; 0 with FANOUT",
+            ref="ids_max: the most ids that a queue remembers",
+            count="messages",
+            meta="their words; 16 bytes each: the digests of their ids; then queue ids (FANOUT)",
+        ),
+        write=_write_identified,
+        read=_read_identified,
+        bound=SizeBound.SETTLED,
+        queue="queues",
+        facts=_identified_facts,
+        facts_text="`queues` `queue_ids` `count` `offsets`",
+        line=("the ids of {count:messages} remembered on {queue_ids:queues}: {offsets:ranges}",),
+    ),
+    EventType(
+        event=Duplicated,
+        number=_DUPLICATED,
+        name="duplicated",
+        since="0.2.0",
+        listed_after=_PUBLISHED,
+        layout=Layout(
+            queue="queue; 0 with FANOUT",
+            ref="producer",
+            count="words",
+            meta="the words of the first messages; then queue ids (FANOUT)",
+        ),
+        write=_write_duplicated,
+        read=_read_duplicated,
+        keys=IndexKeys.WORDS,
+        bound=SizeBound.SETTLED,
+        link=LinkColumn.REF,
+        queue="queues",
+        facts=_duplicated_facts,
+        facts_text="`queues` `queue_ids` `count` `producer` `offsets`",
+        line=(
+            "{count:messages} from {producer:link} not stored on {queue_ids:queues}, duplicates of {offsets:ranges}",
+        ),
+    ),
+    EventType(
+        event=Grouped,
+        number=_GROUPED,
+        name="grouped",
+        since="0.2.0",
+        listed_after=_PUBLISHED,
+        layout=Layout(
+            queue="queue; 0 with FANOUT",
+            ref="first: the offset of the first message",
+            count="messages",
+            aux="codes",
+            meta="the codes of their groups, one for all or one for each; then queue ids (FANOUT)",
+        ),
+        write=_write_grouped,
+        read=_read_grouped,
+        queue="queues",
+        facts=lambda event: {
+            "count": event.count,
+            "groups": len({code >> 1 for code in unpack_words(event.codes)} - {0}),
+            "offsets": [[event.first, event.first + event.count - 1]],
+        },
+        facts_text="`queues` `queue_ids` `count` `groups` `offsets`",
+        line=("{count:messages} of {queue_ids:queues} with groups, {groups:,} in all: {offsets:ranges}",),
     ),
     EventType(
         event=Committed,

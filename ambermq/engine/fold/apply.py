@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from ambermq.engine.entries.discard_reason import DiscardReason
 from ambermq.engine.entries.entry import Entry
-from ambermq.engine.entries.entry_word import pack_words
+from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
 from ambermq.engine.entries.marks import SetAsideFor
 from ambermq.engine.entries.outcome import MODIFIED_FAILED
 from ambermq.engine.events import (
@@ -26,7 +27,14 @@ from ambermq.engine.events import (
     Discarded,
     Drawn,
     Due,
+    Duplicated,
     Event,
+    Grouped,
+    Identified,
+    Keyed,
+    LinkEnded,
+    LinkResumed,
+    LinkSuspended,
     Lost,
     Moved,
     MuxerDeclared,
@@ -47,22 +55,34 @@ from ambermq.engine.events import (
     Settled,
     Started,
     Subscribed,
+    TagsKept,
     Timed,
     UploadEnded,
 )
 from ambermq.engine.fold.moves import moved
+from ambermq.engine.fold.node_links import linked, unlinked
+from ambermq.engine.fold.suspended_links import (
+    link_ended,
+    link_resumed,
+    link_suspended,
+    suspended_at_start,
+    tags_kept,
+    with_returned,
+    without_queue,
+    without_tags,
+)
 from ambermq.engine.fold.wide_fanout import spread
 from ambermq.engine.model.attachment import Attachment
+from ambermq.engine.model.last_values import keyed_by
 from ambermq.engine.model.muxer import Muxer
 from ambermq.engine.model.queue import new_queue
-from ambermq.engine.model.state import EMPTY_STATE, Consumer, Links, Producer, State
+from ambermq.engine.model.state import EMPTY_STATE, Consumer, Producer, State
 from ambermq.snapshot.persistent_map import PersistentMap
 from ambermq.snapshot.persistent_queue import EMPTY_QUEUE
 
 __all__ = ["APPLY", "acquired", "apply", "fold", "settled"]
 
 _FEW: Final = 8
-_NO_LINKS: Final[Links] = PersistentMap()
 
 
 def apply(state: State, event: Event) -> State:
@@ -125,9 +145,9 @@ def _started(state: State, event: Started) -> State:
     with queues.mutate() as mutation:
         for queue_id, queue in queues.items():
             if queue.acquired or queue.consumers:
-                mutation[queue_id] = replace(queue.release_all(), consumers=0)
+                mutation[queue_id] = replace(with_returned(queue, event.kept), consumers=0)
         queues = mutation.finish()
-    return state.with_fields(
+    return suspended_at_start(state, event).with_fields(
         epoch=event.epoch,
         time_us=event.time_us,
         queues=queues,
@@ -141,6 +161,7 @@ def _started(state: State, event: Started) -> State:
 
 
 def _queue_declared(state: State, event: QueueDeclared) -> State:
+    state = _with_window(state, event.offset, event.settings.dedup_window_ms)
     return state.with_fields(
         time_us=event.time_us,
         queues=state.queues.set(event.offset, new_queue(event.offset, event.name, event.settings, event.lifetime)),
@@ -150,7 +171,19 @@ def _queue_declared(state: State, event: QueueDeclared) -> State:
 
 def _queue_updated(state: State, event: QueueUpdated | QueueConfigured) -> State:
     queue = state.queues.get(event.queue)
-    return state if queue is None else state.with_queue(queue.with_settings(event.settings), event.time_us)
+    if queue is None:
+        return state
+    return _with_window(state, queue.id, event.settings.dedup_window_ms).with_queue(
+        queue.with_settings(event.settings), event.time_us
+    )
+
+
+def _with_window(state: State, queue: int, window_ms: int) -> State:
+    """Return the state with a queue among those with a dedup window if its settings say so."""
+    known = state.deduplicating
+    if bool(window_ms) is (queue in known):
+        return state
+    return state.with_fields(deduplicating=known.delete(queue) if queue in known else known.set(queue, None))
 
 
 def _queue_deleted(state: State, event: QueueDeleted) -> State:
@@ -163,9 +196,12 @@ def _queue_deleted(state: State, event: QueueDeleted) -> State:
         state = state.with_fields(consumers=consumers, receivers=receivers)
     if event.queue in state.subscriptions:
         state = _unsubscribed(state, event.queue)
+    if state.suspended:
+        state = without_queue(state, event.queue)
     return _without_producers(state, event.queue).with_fields(
         time_us=event.time_us,
         queues=state.queues.delete(event.queue),
+        deduplicating=_without(state.deduplicating, [event.queue]),
         queue_names=_without_name(state.queue_names, queue.name, event.queue),
     )
 
@@ -187,19 +223,9 @@ def _without_producers(state: State, node: int) -> State:
     links = state.links.delete(node)
     for producer in gone:
         for other in state.producers[producer].nodes:
-            links = _unlinked(links, other, producer)
+            links = unlinked(links, other, producer)
+        state = without_tags(state, producer)
     return state.with_fields(producers=_without(state.producers, gone), links=links)
-
-
-def _linked(links: "PersistentMap[int, Links]", node: int, link: int) -> "PersistentMap[int, Links]":
-    return links.set(node, links.get(node, _NO_LINKS).set(link, None))
-
-
-def _unlinked(links: "PersistentMap[int, Links]", node: int, link: int) -> "PersistentMap[int, Links]":
-    known = links.get(node)
-    if known is None or link not in known:
-        return links
-    return links.set(node, known.delete(link)) if len(known) > 1 else links.delete(node)
 
 
 def _muxer_declared(state: State, event: MuxerDeclared) -> State:
@@ -265,9 +291,9 @@ def _drawn(state: State, event: Drawn) -> State:
 
 def _producer_attached(state: State, event: ProducerAttached) -> State:
     names = (event.muxer, event.destination, event.container, event.link, event.sending, event.node, event.owns)
-    producer, links = Producer(event.offset, *names), state.links
+    producer, links = Producer(event.offset, *names, event.user, event.keeping), state.links
     for node in producer.nodes:
-        links = _linked(links, node, producer.id)
+        links = linked(links, node, producer.id)
     producers = state.producers.set(producer.id, producer)
     return state.with_fields(time_us=event.time_us, producers=producers, links=links)
 
@@ -278,19 +304,19 @@ def _producer_detached(state: State, event: ProducerDetached) -> State:
         return state.with_fields(time_us=event.time_us)
     links = state.links
     for node in producer.nodes:
-        links = _unlinked(links, node, producer.id)
+        links = unlinked(links, node, producer.id)
+    state = without_tags(state, producer.id)
     return state.with_fields(time_us=event.time_us, producers=state.producers.delete(producer.id), links=links)
 
 
 def _consumer_attached(state: State, event: ConsumerAttached) -> State:
     names = (event.queue, event.container, event.link, event.selector, event.owns, event.is_exclusive)
-    state = state.with_fields(
-        time_us=event.time_us, consumers=state.consumers.set(event.offset, Consumer(event.offset, *names))
-    )
+    consumer = Consumer(event.offset, *names, event.user, event.keeping)
+    state = state.with_fields(time_us=event.time_us, consumers=state.consumers.set(event.offset, consumer))
     queue = state.queues.get(event.queue)
     if queue is None:
         return state
-    state = state.with_fields(receivers=_linked(state.receivers, queue.id, event.offset))
+    state = state.with_fields(receivers=linked(state.receivers, queue.id, event.offset))
     return state.with_queue(replace(queue, consumers=queue.consumers + 1), event.time_us)
 
 
@@ -302,7 +328,7 @@ def _consumer_detached(state: State, event: ConsumerDetached) -> State:
     queue = state.queues.get(consumer.queue)
     if queue is None:
         return state
-    state = state.with_fields(receivers=_unlinked(state.receivers, queue.id, consumer.id))
+    state = state.with_fields(receivers=unlinked(state.receivers, queue.id, consumer.id))
     queue = queue.release_consumer(consumer.id, MODIFIED_FAILED, state.elapsed_us(event.time_us))
     return state.with_queue(replace(queue, consumers=queue.consumers - 1), event.time_us)
 
@@ -323,7 +349,8 @@ def _discarded(state: State, event: Discarded) -> State:
     queue = state.queues.get(event.queue)
     if queue is None:
         return state
-    return state.with_queue(queue.without(event.words, "discarded")[1], event.time_us)
+    counter = "moved" if event.reason is DiscardReason.EDITED else "discarded"
+    return state.with_queue(queue.without(event.words, counter)[1], event.time_us)
 
 
 def _set_aside(state: State, event: SetAside) -> State:
@@ -379,6 +406,42 @@ def _prioritized(state: State, event: Prioritized) -> State:
     return state.with_fields(time_us=event.time_us, queues=queues.finish())
 
 
+def _keyed(state: State, event: Keyed) -> State:
+    queues, keys = state.queues.mutate(), keyed_by(event.keys)
+    for queue_id in event.queues:
+        queue = queues.get(queue_id)
+        if queue is not None:
+            queues[queue_id] = queue.with_keys(event.first, keys)
+    return state.with_fields(time_us=event.time_us, queues=queues.finish())
+
+
+def _identified(state: State, event: Identified) -> State:
+    now_us, queues = state.elapsed_us(event.time_us), state.queues.mutate()
+    for queue_id in event.queues:
+        queue = queues.get(queue_id)
+        if queue is not None:
+            queues[queue_id] = queue.identify(event.words, event.digests, now_us, event.ids_max)
+    return state.with_fields(time_us=event.time_us, queues=queues.finish())
+
+
+def _duplicated(state: State, event: Duplicated) -> State:
+    queues, count = state.queues.mutate(), len(event.words) // WORD_BYTES
+    for queue_id in event.queues:
+        queue = queues.get(queue_id)
+        if queue is not None:
+            queues[queue_id] = replace(queue, counters=queue.counters.plus("duplicates", count))
+    return state.with_fields(time_us=event.time_us, queues=queues.finish())
+
+
+def _grouped(state: State, event: Grouped) -> State:
+    queues = state.queues.mutate()
+    for queue_id in event.queues:
+        queue = queues.get(queue_id)
+        if queue is not None:
+            queues[queue_id] = queue.group(event.first, event.count, event.codes)
+    return state.with_fields(time_us=event.time_us, queues=queues.finish())
+
+
 def _clock_stepped(state: State, event: ClockStepped) -> State:
     return state.with_fields(time_us=event.time_us, stepped_us=state.stepped_us + event.time_us - event.old_us)
 
@@ -430,12 +493,20 @@ APPLY: Final[Mapping[type, Callable[[State, Any], State]]] = {
     ProducerDetached: _producer_detached,
     ConsumerAttached: _consumer_attached,
     ConsumerDetached: _consumer_detached,
+    LinkSuspended: link_suspended,
+    LinkResumed: link_resumed,
+    LinkEnded: link_ended,
+    TagsKept: tags_kept,
     Chunked: _chunked,
     UploadEnded: _upload_ended,
     Published: _published,
     Timed: _timed,
     Scheduled: _scheduled,
     Prioritized: _prioritized,
+    Keyed: _keyed,
+    Identified: _identified,
+    Duplicated: _duplicated,
+    Grouped: _grouped,
     Acquired: acquired,
     Settled: settled,
     Purged: _purged,

@@ -70,6 +70,7 @@ def _entry(before: Entry, entry: int, marks: Marks | None) -> Entry:
         origin=before.origin or entry,
         marks=marks,
         priority=before.priority,
+        group=before.group,
     )
 
 

@@ -18,7 +18,10 @@ from ambermq.engine.events import (
     Damaged,
     Discarded,
     Due,
+    Duplicated,
     Event,
+    LinkEnded,
+    LinkResumed,
     Moved,
     Published,
     Purged,
@@ -60,8 +63,12 @@ class StepKind(StrEnum):
     """It came from another queue."""
     SCHEDULED = "scheduled"
     """It is available later."""
+    RESUMED = "resumed"
+    """Its consumer's link was suspended, and another one resumed it."""
     DUE = "due"
     """The time that it waited for has come."""
+    DUPLICATED = "duplicated"
+    """Another message with its message-id came, and was not stored."""
 
 
 class MessagePlaceState(StrEnum):
@@ -172,6 +179,8 @@ class Track:
                 for place, _ in self._named(event.queue, event.words):
                     if place.state is MessagePlaceState.AVAILABLE:
                         self._step(place, event, StepKind.DUE)
+            case Duplicated():
+                self._duplicated(event)
             case SetAside():
                 self._set_aside(event)
             case Moved():
@@ -186,8 +195,18 @@ class Track:
                     self._end(place, event, StepKind.DELETED)
             case ConsumerDetached():
                 self._return_from((event.consumer,), event)
+            case LinkEnded():
+                self._return_from((event.link,), event)
+            case LinkResumed():
+                self._resumed(event)
             case Started():
-                self._return_from(None, event)
+                held = {place.consumer for place in self.places.values()}
+                self._return_from(tuple(held.difference(event.kept)), event)
+
+    def _resumed(self, event: LinkResumed) -> None:
+        for place in list(self.places.values()):
+            if _is_held(place, event.link):
+                self._step(replace(place, consumer=event.successor), event, StepKind.RESUMED, event.successor)
 
     def _scheduled(self, event: Scheduled) -> None:
         for queue in event.queues:
@@ -215,6 +234,11 @@ class Track:
         for place, _ in self._named(event.queue, event.words):
             if _is_waiting(place):
                 self._end(place, event, StepKind.DISCARDED)
+
+    def _duplicated(self, event: Duplicated) -> None:
+        for queue in event.queues:
+            for place, _ in self._named(queue, event.words):
+                self._step(place, event, StepKind.DUPLICATED, event.producer)
 
     def _set_aside(self, event: SetAside) -> None:
         for place, _ in self._named(event.queue, event.words):
@@ -255,9 +279,9 @@ class Track:
         found = ((place, _index(words, place.word)) for place in self._on(queue))
         return [(place, at) for place, at in found if at is not None]
 
-    def _return_from(self, consumers: tuple[int, ...] | None, event: Event) -> None:
+    def _return_from(self, consumers: tuple[int, ...], event: Event) -> None:
         for place in list(self.places.values()):
-            if place.state is MessagePlaceState.ACQUIRED and (consumers is None or place.consumer in consumers):
+            if place.state is MessagePlaceState.ACQUIRED and place.consumer in consumers:
                 after = replace(place, state=MessagePlaceState.AVAILABLE, consumer=0, count=place.count + 1)
                 self._step(after, event, StepKind.RETURNED, place.consumer, MODIFIED_FAILED)
 

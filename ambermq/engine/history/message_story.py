@@ -20,7 +20,18 @@ from ambermq.engine.decide.context import DecisionContext
 from ambermq.engine.decide.explain_route import explain
 from ambermq.engine.entries.entry_word import WORD_BYTES, entry_of, pack_words
 from ambermq.engine.errors import Refused
-from ambermq.engine.events import Acquired, Attached, Detached, Event, Moved, Published, Purged, Reset
+from ambermq.engine.events import (
+    Acquired,
+    Attached,
+    Detached,
+    Discarded,
+    Event,
+    LinkResumed,
+    Moved,
+    Published,
+    Purged,
+    Reset,
+)
 from ambermq.engine.events.registry import NUMBERS
 from ambermq.engine.history.id_origins import Link, Origins
 from ambermq.engine.history.message_route import Passage, message_routes
@@ -36,6 +47,8 @@ from ambermq.log.read.search import Search
 
 __all__ = ["MessageStory", "Route", "find_message", "open_search", "origin_of", "story_of"]
 
+_ADDITIONS_MAX = 8
+"""The events between a message and the one that names it as a copy are fewer."""
 _RESET = bytes(10) + bytes((NUMBERS[Reset], 0))
 """The end of a reset record less than an hour after its batch: half its time, no count, no aux, type, no flags."""
 _PURGED = bytes(10) + bytes((NUMBERS[Purged], 0))
@@ -74,6 +87,8 @@ class MessageStory:
     """The name of the muxer that it was sent to, by id."""
     links: dict[int, Link]
     """Its producer and consumers by id. These three lack the names that the history does not have."""
+    edited_from: int = 0
+    """The offset of the message that it is an edited copy of; 0 for no copy, and if the history does not say."""
 
     @property
     def offset(self) -> int:
@@ -169,7 +184,19 @@ class _StorySearch:
             {queue: name for queue in self._queues(track) if (name := origins.queue(queue)) is not None},
             {producer.muxer: origins.muxer(producer.muxer) or "?"} if producer else {},
             links,
+            self._edited_from(),
         )
+
+    def _edited_from(self) -> int:
+        """Return the offset of the message whose edited copy this one is; it ends right behind the copy."""
+        published = self._published
+        if published.producer:
+            return 0
+        for offset in range(published.offset + 1, published.offset + _ADDITIONS_MAX + 2):
+            event = self._past.event_at(offset)
+            if type(event) is Discarded and event.copy == published.offset:
+                return entry_of(int.from_bytes(event.words[:WORD_BYTES], "little"))
+        return 0
 
     def _track(self) -> Track:
         """Return the places and steps of the message up to now.
@@ -192,7 +219,17 @@ class _StorySearch:
         others += self._search.touches(dict.fromkeys(map(node_key, queues), _PURGED), first, last)
         others += self._search.touches_of_epochs(node_key(BROKER), first, last)
         named |= {event.offset: event for event in self._events(sorted({*others}))}
+        self._add_successors(named, last)
         return self._track_of(named.values())
+
+    def _add_successors(self, named: dict[int, Event], last: int) -> None:
+        """Add the records that end the consumers that resumed links of the message's consumers."""
+        seen = set[int]()
+        while new := {event.successor for event in named.values() if type(event) is LinkResumed} - seen:
+            wanted = {node_key(consumer): pack("<qq", 0, consumer) for consumer in new}
+            found = self._events(self._search.touches(wanted, self._first, last))
+            named |= {event.offset: event for event in found}
+            seen |= new
 
     def _queues(self, track: Track) -> tuple[int, ...]:
         """Return the queues that the message was on, each once."""

@@ -12,6 +12,7 @@ from typing import Final, final
 
 from ambermq.engine.commands import Command, Publish, Settle
 from ambermq.engine.config import EngineConfig
+from ambermq.engine.entries.entry_word import unpack_words
 from ambermq.engine.entries.outcome import ACCEPTED
 from ambermq.engine.fold.wide_fanout import WideFanout
 from ambermq.engine.loop.schedule import Schedule
@@ -108,6 +109,12 @@ class CommandQueue:
         schedule.has_lazy = is_delayed
         self._has_messages = self._is_ordered = False
         return ahead
+
+    def settling(self) -> set[tuple[int, int]]:
+        """Return the consumers and words of the settlements that wait."""
+        waiting = (*self.rest, *self._commands, *self._settles.values())
+        settles = [one for one in waiting if type(one) is Settle]
+        return {(one.consumer, word) for one in settles for word in unpack_words(one.words)}
 
     def give_back(self, rest: deque[Command | WideFanout]) -> None:
         """Put the rest of a tick ahead of later commands."""

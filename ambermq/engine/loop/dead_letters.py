@@ -5,11 +5,11 @@ Rule 2. Messages that are set aside are tried again after a while, in a tick abo
         goes on behind the last one, so messages whose target is full do not hold back the others.
 """
 
-from collections import deque
+from collections import Counter, deque
 from typing import final
 
 from ambermq.engine.commands import GiveUp
-from ambermq.engine.entries.discard_reason import MoveReason
+from ambermq.engine.entries.discard_reason import DiscardReason, MoveReason
 from ambermq.engine.entries.entry import PLAIN
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, unpack_words
 from ambermq.engine.loop.schedule import FOREVER_US
@@ -22,7 +22,7 @@ __all__ = ["DeadLetters"]
 class DeadLetters:
     """The messages that the queues of one virtual host give up."""
 
-    __slots__ = ("_positions", "_untried", "due", "next_us")
+    __slots__ = ("_looped", "_positions", "_untried", "due", "next_us")
 
     def __init__(self) -> None:
         self.due: deque[GiveUp] = deque()
@@ -33,8 +33,20 @@ class DeadLetters:
         """The queues of the present try that are left."""
         self.next_us = FOREVER_US
         """When set-aside messages are tried again."""
+        self._looped: Counter[int] = Counter()
+        """By queue: the messages that have ended because they would go round, since the last report."""
 
-    def add(self, queue: int, words: bytes, reason: MoveReason) -> None:
+    def note_looped(self, queue: int, count: int) -> None:
+        """Note that messages of a queue have ended because their dead letters would go round."""
+        self._looped[queue] += count
+
+    def take_looped(self) -> dict[int, int]:
+        """Return how many messages have ended so since the last call, by queue."""
+        looped = dict(self._looped)
+        self._looped.clear()
+        return looped
+
+    def add(self, queue: int, words: bytes, reason: MoveReason | DiscardReason) -> None:
         """Add messages that a queue gives up now."""
         self.due.append(GiveUp(queue, words, reason))
 

@@ -5,7 +5,7 @@ Rule 2. What queues give up is decided right after the command that caused it.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from ambermq.engine.address import queue_name
@@ -16,12 +16,16 @@ from ambermq.engine.commands import (
     DeclareQueue,
     DetachConsumer,
     Discharge,
+    EditMessages,
+    EndSuspended,
     EndUnusedQueue,
     GiveUp,
     Inspect,
     MakeDue,
     NoteBrowser,
     Publish,
+    RenewLocks,
+    ScheduleMessages,
     Settle,
     StoreChunk,
     Transaction,
@@ -29,24 +33,29 @@ from ambermq.engine.commands import (
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.decide import DECIDE, refused
+from ambermq.engine.decide.messages.deferred import holders_of
 from ambermq.engine.decide.messages.transactions import rolled_back
+from ambermq.engine.decide.wiring import existing_queue
 from ambermq.engine.dispatch.demand import Want
 from ambermq.engine.dispatch.message_peek import MessagePeek
 from ambermq.engine.dispatch.selector_scan import SelectorScan
 from ambermq.engine.dispatch.token_bucket import TokenBucket
 from ambermq.engine.effects import (
+    Answered,
     CommandFailed,
     ConsumerEnded,
     ConsumerReady,
+    Deliver,
     Effect,
+    LocksExpired,
     Posted,
     ProducersEnded,
     PublishDone,
     Unfinished,
 )
 from ambermq.engine.entries.discard_reason import MoveReason
-from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
-from ambermq.engine.entries.outcome import OutcomeKind
+from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, unpack_words
+from ambermq.engine.entries.outcome import LOCK_EXPIRED, OutcomeKind
 from ambermq.engine.errors import Refused
 from ambermq.engine.events import Committed, Event, Published, UploadEnded
 from ambermq.engine.fold.wide_fanout import WideFanout
@@ -55,6 +64,7 @@ from ambermq.engine.loop.effect_release import EffectRelease
 from ambermq.engine.loop.logged_state import LoggedState
 from ambermq.engine.loop.schedule import Schedule
 from ambermq.engine.loop.tick_work import HIDDEN_WORK, hidden_work
+from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
 from ambermq.engine.routing.router import FieldsOf, Router
 from ambermq.engine.time_budget import MatchUnfinished, TimeBudget
@@ -66,6 +76,8 @@ __all__ = ["DecidedState"]
 _TOO_MUCH: Final = "amqp:resource-limit-exceeded"
 _HOT_CHUNKS: Final = 4
 """The newest chunks of an arriving message that stay in memory for a quick delivery."""
+_WHOLE: Final = frozenset({EditMessages, ScheduleMessages})
+"""The commands whose events are in one batch."""
 _USES: Final = frozenset({DeclareQueue, Inspect, NoteBrowser})
 """The commands that may use a queue and leave no event."""
 
@@ -96,7 +108,10 @@ class DecidedState(LoggedState):
         """When the driver steps the loop."""
         self._command_queue = CommandQueue(config, self.schedule, batch_bytes_max=log.config.batch_bytes_max)
         self._release = EffectRelease(log.bodies, self.demand, self.submit)
-        self._peek = MessagePeek(log, fields_of, self.submit).at
+        reader = MessagePeek(log, fields_of, self.submit)
+        self._peek, self._read = reader.at, reader.whole
+        self._expired_locks: list[Effect] = []
+        """The locks that have expired in this tick."""
 
     def submit(self, command: Command) -> None:
         """Queue a command for the next tick."""
@@ -129,6 +144,10 @@ class DecidedState(LoggedState):
             elif type(command) is BeginTransaction:
                 self.transactions.begin(command.transaction, now_us - self.state.stepped_us)
                 continue
+            elif type(command) is RenewLocks:
+                effects += self._renew_locks(command, now_us)
+                changes_left -= 1 + len(command.deliveries)
+                continue
             else:
                 if type(command) is DetachConsumer:
                     changes_left -= self._returned_count(command.consumer)
@@ -146,6 +165,7 @@ class DecidedState(LoggedState):
                     full_queue,
                     self._peek,
                     self.transactions.kept,
+                    self._read,
                 )
                 try:
                     events, answers = DECIDE[type(command)](self.state, command, moment)
@@ -168,6 +188,8 @@ class DecidedState(LoggedState):
             elif type(command) is StoreChunk and events:
                 command.upload.add(events[0].offset, len(command.piece))
                 log.bodies.forget(command.upload.chunks[-1 - _HOT_CHUNKS : -_HOT_CHUNKS])
+            elif type(command) in _WHOLE:
+                is_whole = True
             changes, wide = self._log_and_apply(events, ends_each=is_publish, is_whole=is_whole)
             changes_left -= changes
             if type(command) in HIDDEN_WORK:
@@ -309,7 +331,69 @@ class DecidedState(LoggedState):
             events, answers = DECIDE[MakeDue](self.state, MakeDue(queue, words), moment)
             self._log_and_apply(events)
             effects += answers
+            if self._dead_letters.due:
+                effects += self._give_up_due(event_us)
         return effects
+
+    def _start_locks(self, released: Iterable[Effect], event_us: int) -> None:
+        """Begin the locks of deliveries that leave now."""
+        state = self.state
+        for effect in released:
+            if type(effect) is not Deliver or not effect.lock_ms or effect.consumer not in state.consumers:
+                continue
+            queue = state.queues.get(effect.queue)
+            if queue is None:
+                continue
+            attempts = [] if effect.entries is None else [0 if one is None else one.attempt for one in effect.entries]
+            elapsed_us, lock_ms = state.elapsed_us(event_us), effect.lock_ms
+            self._locks.start(queue, effect.consumer, effect.words, attempts, elapsed_us, lock_ms)
+            effect.locked_until_ms = event_us // 1000 + lock_ms
+            self._has_timers = True
+
+    def _expire_locks(self, event_us: int) -> list[Effect]:
+        """Return messages to their queues whose locks have expired, about as many as a tick delivers; return effects.
+
+        Messages with an outcome that is still to be decided, or in an open transaction, keep their locks.
+        """
+        state, now_us = self.state, self.state.elapsed_us(event_us)
+        if self._locks.next_us > now_us:
+            return []
+        open_ones = [one.retirements for one in self.transactions.begun if one.retirements]
+        settling = self._command_queue.settling()
+        count_max = max(1, self.config.dispatch_messages_max // (1 + len(open_ones) // 16))
+
+        def queue_of(consumer: int) -> Queue | None:
+            known = state.consumers.get(consumer)
+            return None if known is None else state.queues.get(known.queue)
+
+        def keeps(consumer: int, word: int) -> bool:
+            key = consumer, word
+            return key in settling or any(key in one for one in open_ones)
+
+        for consumer, words in self._locks.take(now_us, count_max, queue_of, keeps):
+            moment = DecisionContext(event_us, self.log.draft.next_offset, 0, self.config, self.router)
+            events, _ = DECIDE[Settle](self.state, Settle(consumer, words, LOCK_EXPIRED), moment)
+            self._log_and_apply(events)
+            self._expired_locks.append(LocksExpired(consumer, words))
+        return self._give_up_due(event_us)
+
+    def _renew_locks(self, command: RenewLocks, event_us: int) -> list[Effect]:
+        """Renew the locks of deliveries, all or none; return the answer."""
+        state = self.state
+        try:
+            queue = existing_queue(state, command.queue, self.config)
+            lock_ms = queue.settings.lock_ms
+            if not lock_ms:
+                raise Refused("amqp:precondition-failed", f"queue {queue.name!r:.80} has no locks (lock_ms)")  # noqa: TRY301
+            holders = holders_of(queue, command.deliveries)
+        except Refused as refusal:
+            return refused(command, refusal)[1]
+        attempts = dict(command.deliveries)
+        for consumer, words in holders:
+            for word in unpack_words(words):
+                self._locks.renew(consumer, word, attempts[word], state.elapsed_us(event_us) + 1000 * lock_ms)
+        self._has_timers = True
+        return [Answered(command.key, command.read(event_us // 1000 + lock_ms))]
 
     def _give_up_found(self, expired: dict[int, list[int]], event_us: int) -> list[Effect]:
         """Remove expired messages that a dispatch has found, by queue; return the effects."""
@@ -358,6 +442,9 @@ class DecidedState(LoggedState):
         """Update the demand by a command's answers, and put its rest back; return the changes beyond its events."""
         changes = 0
         for effect in answers:
+            if type(effect) is ConsumerReady and effect.follows:
+                # Its link reads the messages, so it has no demand.
+                continue
             if type(effect) is ConsumerReady and type(command) is AttachConsumer:
                 consumer = self.state.consumers[effect.consumer]
                 scan = None if effect.selector is None else SelectorScan(effect.selector)
@@ -368,8 +455,13 @@ class DecidedState(LoggedState):
                     want.rate = TokenBucket(command.rate, self.state.elapsed_us(self.state.time_us))
                     self._has_timers = True
                 self.demand.add(want)
+                if want.queue in self.demand.groups and self.state.queues[want.queue].settings.group_rebalance:
+                    self.demand.groups[want.queue].note_attached()
+                    self.demand.touch(want.queue)
                 if self.state.queues[want.queue].settings.exclusive:
                     self.demand.await_active(want)
+            elif type(effect) is Deliver:
+                self._resend(effect)
             elif type(effect) is ConsumerEnded:
                 self._withdraw(effect.consumer)
                 changes += 1
@@ -382,6 +474,20 @@ class DecidedState(LoggedState):
                 # A part ends the tick, however few events it has.
                 changes = self.config.tick_changes_max
         return changes
+
+    def _resend(self, effect: Deliver) -> None:
+        """Note a delivery that a resumed link gets again, so that the end of its consumer cancels it."""
+        want = self.demand.wants.get(effect.consumer)
+        if want is not None:
+            want.held.append(effect)
+            want.held_count += len(effect.words)
+
+    def _end_suspended(self, event_us: int) -> None:
+        """Submit the ends of suspended links whose time has come; no more while the last ones are not decided."""
+        if self._command_queue.rest:
+            return
+        for link in self._link_timers.take(self.state.elapsed_us(event_us), self.config.tick_changes_max):
+            self._command_queue.add(EndSuspended(link))
 
     def _returned_count(self, consumer: int) -> int:
         """Return how many messages a detached consumer gives back: each is a change, and goes to other consumers."""
@@ -404,7 +510,8 @@ class DecidedState(LoggedState):
         words: list[int] = []
         for effect in want.held:
             effect.cancelled = True
-            if not effect.settled:
+            # Its peer knows a resumed one.
+            if not effect.settled and not effect.is_resumed:
                 words += effect.words
         want.held.clear()
         # Other consumers may get all that it held, sent or not.

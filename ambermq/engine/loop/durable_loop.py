@@ -16,10 +16,11 @@ Rule 5. Only a decision may fail by itself. Any other exception leaves the state
         so it is fatal. `failure` holds it, every later step and completed raise it, and the log is not written again.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from select import POLLIN, poll
-from typing import final
+from typing import Final, final
 
 from ambermq.engine.commands import (
     Command,
@@ -39,7 +40,7 @@ from ambermq.engine.dispatch.large_message import assemble
 from ambermq.engine.effects import Effect
 from ambermq.engine.entries.entry import Entry
 from ambermq.engine.entries.stored_message import StoredMessage
-from ambermq.engine.events import ClockStepped, Lost
+from ambermq.engine.events import ClockStepped, Lost, Scheduled
 from ambermq.engine.fold.data_loss import damage_of
 from ambermq.engine.history.replay import Replay
 from ambermq.engine.loop.clock_steps import ClockSteps, is_step_at_start
@@ -58,6 +59,9 @@ from ambermq.log.write.body_holds import BodyHold
 from ambermq.log.write.log import Log
 
 __all__ = ["DurableLoop"]
+
+_LOOPED_MAX: Final = 10
+"""The queues that a report of loops names."""
 
 
 @final
@@ -122,6 +126,7 @@ class DurableLoop(DecidedState):
             self._log_and_apply([damage])
         self.router.prepare(self.state)
         self._start_timers()
+        self._give_up_due(event_us)
         self.schedule.timer_us = self._next_timer_us()
         self.log.write(now_us)
         self.log.request_sync()
@@ -131,6 +136,18 @@ class DurableLoop(DecidedState):
             poller.poll()
             self.log.completed()
         self.schedule.logged(now_us, self.log)
+
+    def take_looped(self) -> list[tuple[str, int]]:
+        """Return the queues whose messages have ended since the last call because their dead letters go round.
+
+        Each with the number of messages, the queues with most first. An empty name stands for deleted queues, and for
+        those beyond the first few.
+        """
+        counts: Counter[str] = Counter()
+        for queue_id, count in self._dead_letters.take_looped().items():
+            queue = self.state.queues.get(queue_id)
+            counts["" if queue is None or len(counts) >= _LOOPED_MAX else queue.name] += count
+        return counts.most_common()
 
     def submit(self, command: Command) -> None:
         """Queue a command for the next tick; it joins the one before if both are parts of one run."""
@@ -190,7 +207,9 @@ class DurableLoop(DecidedState):
                 effects += self._give_up_expired(event_us)
                 effects += self._make_due(event_us)
                 effects += self._end_late(event_us - self.state.stepped_us, event_us)
+                effects += self._expire_locks(event_us)
                 self._end_unused(event_us)
+                self._end_suspended(event_us)
                 self._refill_rates(event_us)
             if self.demand.dirty and not (command_queue.rest and self._is_fanning_out):
                 self.matching.end_ns = None
@@ -201,12 +220,17 @@ class DurableLoop(DecidedState):
                     offset = WRITE[type(event)](log.draft, event)
                     log.draft.end_command()
                     assert offset == event.offset, (offset, event)
+                if self._blocks.watched:
+                    for event in dispatched.events:
+                        self._blocks.note(event)
                 self.state = dispatched.state
                 if self.demand.starved:
                     self._watch_rates()
                 effects += dispatched.effects
                 if dispatched.expired:
                     effects += self._give_up_found(dispatched.expired, event_us)
+            if self._blocks.due:
+                effects = [*self._blocks.changes(self.state, self.config), *effects]
             snapshots = self.snapshots
             may_snapshot = now_us >= snapshots.next_us or log.written_bytes >= snapshots.next_bytes
             may_snapshot |= log.log_end >= snapshots.next_end
@@ -225,7 +249,8 @@ class DurableLoop(DecidedState):
             has_timers = self._has_timers or self.transactions.begun
             schedule.timer_us = self._next_timer_us() if has_timers else self._dead_letters.next_us
             schedule.logged(now_us, log)
-            return self._release.release(ready) if ready else ready
+            released = self._release.release(ready) if ready else ready
+            return self._with_locks(released, now_us) if self.demand.has_locks else released
         except Exception as error:
             self._stop(error)
             raise
@@ -267,10 +292,20 @@ class DurableLoop(DecidedState):
                 ready += self._continue_jobs(now_us)
             self.schedule.logged(now_us, log)
             released = release.release(ready) if ready else ready
-            return read + released if read else released
+            released = read + released if read else released
+            return self._with_locks(released, now_us) if self.demand.has_locks else released
         except Exception as error:
             self._stop(error)
             raise
+
+    def _with_locks(self, released: list[Effect], now_us: int) -> list[Effect]:
+        """Begin the locks of the deliveries among effects that leave; return them after the locks that have expired."""
+        expired, self._expired_locks = self._expired_locks, []
+        self._start_locks(released, max(now_us + self.correction_us, self.state.time_us))
+        schedule = self.schedule
+        schedule.timer_us = min(schedule.timer_us, self._next_timer_us())
+        schedule.next_us = min(schedule.next_us, schedule.timer_us)
+        return expired + released
 
     def _continue_jobs(self, now_us: int) -> list[Effect]:
         """Continue snapshots and the requests of compactions; return the answers."""
@@ -284,11 +319,16 @@ class DurableLoop(DecidedState):
 
     def _next_timer_us(self) -> int:
         """Return when the loop itself has something to do, by the driver's clock."""
-        timers = self._timers, self._due_timers, self._unused, self._rates, self.transactions
+        by_elapsed = self._timers, self._due_timers, self._unused, self._rates
+        timers = *by_elapsed, self.transactions, self._locks, self._link_timers
         elapsed_us = min([one.next_us for one in timers])
         if elapsed_us < FOREVER_US:
             elapsed_us += self.state.stepped_us - self.correction_us
         return min(self._dead_letters.next_us, elapsed_us)
+
+    def _note_scheduled(self, event: Scheduled) -> None:
+        super()._note_scheduled(event)
+        self.snapshots.note_scheduled()
 
     def _watch_rates(self) -> None:
         """Set the timers of consumers whose rate holds back all of their credit."""

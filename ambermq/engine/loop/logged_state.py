@@ -8,18 +8,27 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from ambermq.engine.config import EngineConfig
+from ambermq.engine.decide.messages.last_values import replaced_words
 from ambermq.engine.decide.release_parts import CHANGES_PER_RETURN
 from ambermq.engine.dispatch.demand import RETURN_OUTCOMES, Demand
-from ambermq.engine.entries.discard_reason import MoveReason
+from ambermq.engine.dispatch.group_notes import note_groups
+from ambermq.engine.dispatch.queue_blocks import QueueBlocks
+from ambermq.engine.entries.discard_reason import DiscardReason, MoveReason
 from ambermq.engine.entries.entry import PLAIN
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, unpack_words
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.events import (
+    Acquired,
     Chunked,
     ConsumerDetached,
     Discarded,
     Due,
     Event,
+    Grouped,
+    Identified,
+    Keyed,
+    LinkEnded,
+    LinkSuspended,
     Moved,
     Prioritized,
     ProducerAttached,
@@ -31,6 +40,7 @@ from ambermq.engine.events import (
     Scheduled,
     SetAside,
     Settled,
+    TagsKept,
     Timed,
 )
 from ambermq.engine.fold.apply import APPLY
@@ -40,6 +50,8 @@ from ambermq.engine.loop.pending_effects import PendingEffects
 from ambermq.engine.loop.tick_work import LEAVES_PER_CHANGE
 from ambermq.engine.loop.timers.due_timers import DueTimers
 from ambermq.engine.loop.timers.expiry_timers import ExpiryTimers
+from ambermq.engine.loop.timers.link_timers import LinkTimers
+from ambermq.engine.loop.timers.lock_timers import LockTimers
 from ambermq.engine.loop.timers.rate_timers import RateTimers
 from ambermq.engine.loop.timers.unused_queues import UnusedQueues
 from ambermq.engine.model.queue import Queue
@@ -70,6 +82,9 @@ class LoggedState:
         self._unused = UnusedQueues()
         self._rates = RateTimers()
         self._due_timers = DueTimers()
+        self._blocks = QueueBlocks()
+        self._locks = LockTimers()
+        self._link_timers = LinkTimers()
         self._has_ttl = False
         """Whether a queue has a time to live, or has had one."""
         self._has_timers = False
@@ -87,15 +102,36 @@ class LoggedState:
         if queue is None:
             return
         self._unused.note_use(queue, self.state.elapsed_us(time_us))
+        self._locks.forget(consumer)
         settings = queue.settings
         if settings.exclusive:
             # The next one waited for what this one held.
             self.demand.check_active(queue.id)
-        if settings.delivery_count_max or settings.redelivery_delay_ms or queue.is_timed:
+        if settings.delivery_count_max or settings.redelivery_delay_ms or queue.is_timed or queue.keyed:
             words = queue.held_by(consumer).to_bytes()
+            self._note_replaced(queue.id, words)
             self._note_delayed(queue.id, words)
             self._note_exhausted(queue.id, words)
             self._note_expired(queue.id, words, time_us)
+
+    def _note_suspended(self, before: State, event: LinkSuspended | LinkEnded) -> None:
+        """Note a link that is suspended, or that ends; `before` is the state before that."""
+        if type(event) is LinkSuspended and event.link not in before.suspended:
+            if event.link in before.producers:
+                self._unused.detach_producer(
+                    self.state, before.producers[event.link], self.state.elapsed_us(event.time_us)
+                )
+            elif event.link in before.consumers:
+                self._unused.note_use(
+                    before.queues.get(before.consumers[event.link].queue), self.state.elapsed_us(event.time_us)
+                )
+        until_us = event.until_us if type(event) is LinkSuspended else 0
+        self._link_timers.watch(event.link, until_us)
+        self._has_timers |= bool(until_us)
+        known = before.suspended.get(event.link)
+        if known is not None and known.queue:
+            # The next consumer of an exclusive queue waited for what this one held.
+            self.demand.check_active(known.queue)
 
     def _note_published(self, queues: Iterable[int], time_us: int) -> None:
         """Note that messages came to queues."""
@@ -108,6 +144,8 @@ class LoggedState:
         if not event.settings.priorities:
             # It may have had some: then its messages have other places now.
             self.demand.restart_walks(event.queue)
+        if not event.settings.lock_ms and self.demand.has_locks:
+            self._forget_locks(self.state, event.queue)
         # It may have been paused, or exclusive.
         self.demand.touch(event.queue)
         if event.settings.exclusive or event.queue in self.demand.active:
@@ -116,7 +154,13 @@ class LoggedState:
         self._has_timers |= bool(event.settings.expires_ms)
         queue = self.state.queues.get(event.queue)
         if queue is not None:
+            self._blocks.configure(queue, event.settings)
             self._unused.configure(queue, self.state.elapsed_us(event.time_us))
+
+    def _forget_locks(self, state: State, queue: int) -> None:
+        """End the locks of a queue that has none any more."""
+        for consumer in state.receivers.get(queue, ()):
+            self._locks.forget(consumer)
 
     def _note_producer(self, before: State, event: ProducerAttached | ProducerDetached) -> None:
         """Note a producer that has come or gone; `before` is the state before that."""
@@ -150,6 +194,20 @@ class LoggedState:
         if expired:
             self._dead_letters.add(queue_id, pack_words(expired), MoveReason.EXPIRED)
 
+    def _note_replaced(self, queue_id: int, words: bytes) -> None:
+        """Note those of returned words that newer messages have replaced while a consumer had them."""
+        queue = self.state.queues.get(queue_id)
+        values = None if queue is None else queue.keyed
+        if values is not None and values.replaced:
+            replaced = [word for word in unpack_words(words) if values.replaced.holds(word)]
+            if replaced:
+                self._dead_letters.add(queue_id, pack_words(replaced), DiscardReason.REPLACED)
+
+    def _note_keyed(self, before: State, event: Keyed) -> None:
+        """Note the messages that newer ones replace; those that consumers hold end later."""
+        for queue, words in replaced_words(before, self.state, event).items():
+            self._dead_letters.add(queue, words, DiscardReason.REPLACED)
+
     def _watch(self, queues: Iterable[int], time_us: int) -> None:
         """Set the timers of queues whose messages expire."""
         for queue_id in queues:
@@ -160,10 +218,15 @@ class LoggedState:
 
     def _start_timers(self) -> None:
         """Set the timers of a state that was recovered; the messages that wait have passed some time without them."""
+        self._blocks.start(self.state)
+        self._link_timers.start(self.state)
+        self._has_timers |= bool(self.state.suspended)
         for queue in self.state.queues.values():
             self._has_ttl |= bool(queue.runs or queue.settings.message_ttl_ms)
             if queue.aside:
                 self._dead_letters.note_aside(queue.id)
+            if queue.keyed is not None and queue.keyed.replaced:
+                self._dead_letters.add(queue.id, queue.keyed.replaced.to_bytes(), DiscardReason.REPLACED)
             if queue.settings.expires_ms:
                 self._unused.configure(queue, self.state.elapsed_us(self.state.time_us))
             self._has_timers |= queue.is_timed or bool(queue.settings.expires_ms) or bool(queue.timer_count)
@@ -193,6 +256,16 @@ class LoggedState:
             expires_us = queue.entries.get(entry, PLAIN).expires_us
             if expires_us:
                 self._timers.add(queue.id, entry, 1, expires_us, self.state.queues.get)
+
+    def _note_taken(self, event: Acquired) -> None:
+        """Begin the locks of messages that a request has taken: their answer is their delivery."""
+        queue = self.state.queues.get(event.queue)
+        if queue is None or not (lock_ms := queue.settings.lock_ms):
+            return
+        self.demand.has_locks = self._has_timers = True
+        words = unpack_words(event.words)
+        attempts = [queue.entries.get(word >> 16, PLAIN).attempt for word in words]
+        self._locks.start(queue, event.consumers[0], words, attempts, self.state.elapsed_us(event.time_us), lock_ms)
 
     def _note_exhausted(self, queue_id: int, words: bytes) -> None:
         """Note those of returned words whose deliveries have failed as often as their queue allows."""
@@ -233,6 +306,10 @@ class LoggedState:
                 self.demand.note_returns(event, self.state)
             before = self.state
             self.state = APPLY[type(event)](self.state, event) if after is None else after
+            if self._blocks.watched:
+                self._blocks.note(event)
+            if self.demand.groups and (offering := note_groups(self.demand.groups, event, before, self.state)):
+                self.demand.touch(offering)
             if type(event) is Published:
                 if not event.durable:
                     self._pending.volatile.add(offset, len(event.bodies))
@@ -248,6 +325,8 @@ class LoggedState:
                 expires_us = self.state.elapsed_us(event.time_us) + 1000 * event.ttl_ms
                 for queue in event.queues:
                     self._timers.add(queue, event.first, event.count, expires_us, self.state.queues.get)
+            elif type(event) is Keyed:
+                self._note_keyed(before, event)
             elif type(event) is Scheduled:
                 self._note_scheduled(event)
             elif type(event) is Settled:
@@ -255,6 +334,7 @@ class LoggedState:
                 if event.outcome.kind in RETURN_OUTCOMES:
                     changes += count * CHANGES_PER_RETURN
                     self.demand.touch(event.queue)
+                    self._note_replaced(event.queue, event.words)
                     if event.outcome.delivery_failed:
                         self._note_delayed(event.queue, event.words)
                         self._note_exhausted(event.queue, event.words)
@@ -265,6 +345,8 @@ class LoggedState:
                         self._note_rejected(event)
             elif type(event) is ConsumerDetached:
                 self._note_detached(before, event.consumer, event.time_us)
+            elif isinstance(event, (LinkSuspended, LinkEnded)):
+                self._note_suspended(before, event)
             elif type(event) is Moved:
                 changes += (len(event.words) // WORD_BYTES) * len(event.targets)
                 for queue in event.targets:
@@ -274,23 +356,30 @@ class LoggedState:
                     self._watch(event.targets, event.time_us)
                 if event.reason is MoveReason.DUE:
                     self._note_delivered(event)
+            elif type(event) is Acquired:
+                self._note_taken(event)
             elif type(event) is SetAside:
                 self._dead_letters.note_aside(event.queue)
             elif type(event) is Due:
                 changes += len(event.words) // WORD_BYTES
                 self.demand.touch(event.queue)
             elif type(event) is Discarded:
-                changes += len(event.words) // WORD_BYTES // LEAVES_PER_CHANGE
+                count = len(event.words) // WORD_BYTES
+                changes += count // LEAVES_PER_CHANGE
+                if event.reason is DiscardReason.LOOP:
+                    self._dead_letters.note_looped(event.queue, count)
             elif type(event) is QueueConfigured:
                 self._note_configured(event)
             elif type(event) is ProducerAttached or type(event) is ProducerDetached:
                 self._note_producer(before, event)
             elif type(event) is QueueDeleted:
                 self._unused.forget(event.queue)
+                self._forget_locks(before, event.queue)
             elif isinstance(event, WIRING):
                 if type(event) is Reset:
                     self._discarded.add(before)
                     self._unused.clear()
+                    self._locks.clear()
                     self.is_late |= bool(self._discarded.tables)
                 self.router.apply_event(event, self.state)
             if ends_each and index + 1 < len(events) and _is_about_messages(events[index + 1]):
@@ -302,16 +391,21 @@ class LoggedState:
             elif is_whole:
                 if type(event) is Chunked:
                     draft.end_command()
-            elif type(event) is not Moved:
+            elif type(event) is not Moved and type(event) is not Keyed:
                 # The events of a command may exceed a batch, as the deletion of a muxer with its attachments. All moves
                 # of a command are in one.
                 draft.end_part()
         return changes, None
 
 
+_ABOUT_MESSAGES: Final = (Timed, Scheduled, Grouped, Prioritized, Keyed, Identified)
+
+
 def _is_about_messages(event: Event) -> bool:
-    """Return whether an event gives messages their times or priority, and is too small to matter for a batch."""
-    return isinstance(event, (Timed, Scheduled, Prioritized)) and len(event.queues) <= _FEW_QUEUES
+    """Return whether an event gives messages times, priority, keys or ids, and is too small to matter for a batch."""
+    if type(event) is TagsKept:
+        return True
+    return isinstance(event, _ABOUT_MESSAGES) and len(event.queues) <= _FEW_QUEUES
 
 
 def _timed_ranges(queue: Queue) -> Iterator[tuple[int, int, int]]:

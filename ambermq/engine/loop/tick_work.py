@@ -9,16 +9,22 @@ from ambermq.engine.commands import (
     Command,
     DetachConsumer,
     DetachProducer,
+    EditMessages,
     FindMessages,
     Inspect,
     MoveMessages,
     RemoveMessages,
+    ScheduleMessages,
+    SettleNamed,
+    TakeDeferred,
 )
 
 __all__ = ["HIDDEN_WORK", "LEAVES_PER_CHANGE", "hidden_work"]
 
 _LINK_COMMANDS: Final = frozenset({AttachConsumer, AttachProducer, DetachConsumer, DetachProducer})
-_MESSAGE_COMMANDS: Final = frozenset({FindMessages, MoveMessages, RemoveMessages})
+_MESSAGE_COMMANDS: Final = frozenset(
+    {EditMessages, FindMessages, MoveMessages, RemoveMessages, ScheduleMessages, SettleNamed, TakeDeferred}
+)
 HIDDEN_WORK: Final = _LINK_COMMANDS | _MESSAGE_COMMANDS | {AttachMember, Inspect}
 """The commands that take more of a tick than their events."""
 _LINK_CHANGES: Final = 24

@@ -5,6 +5,6 @@ Rule 2. Matching trusts its arguments: engine/decide checked them when the attac
 Rule 3. Caches are bounded in number of entries and in bytes.
 
 Imports: engine, engine/model, engine/patterns, engine/selectors.
-Imported by: engine/routing.
+Imported by: engine/routing, engine/decide/messages.
 Names: MuxerIndex, TermIndex, AttachmentNumbers, LruCache.
 """

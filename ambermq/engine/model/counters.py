@@ -30,6 +30,8 @@ class Counters(Struct, frozen=True, omit_defaults=True):
     """Moved to another queue by a person."""
     delayed: int = 0
     """Returned after a redelivery delay. A message may be delayed more than once."""
+    duplicates: int = 0
+    """Accepted and not stored, because the queue had their ids already."""
 
     def plus(self, name: str, count: int) -> "Counters":
         """Return these counters with `count` added to one of them."""

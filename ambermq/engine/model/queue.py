@@ -24,7 +24,11 @@ from ambermq.engine.entries.marks import SetAsideFor, cut_description
 from ambermq.engine.entries.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.engine.entries.redelivery_order import merge_returned
+from ambermq.engine.model.attempts import with_attempts
 from ambermq.engine.model.counters import Counters
+from ambermq.engine.model.groups import NO_GROUPS, Groups, with_codes, without_codes
+from ambermq.engine.model.id_window import NO_IDS, IdWindow
+from ambermq.engine.model.last_values import NO_KEY, LastValues, only_words, with_keys, without_keys
 from ambermq.engine.model.levels import (
     NO_LEVELS,
     Levels,
@@ -39,6 +43,7 @@ from ambermq.engine.model.levels import (
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.word_ranges import last_entry, words_below, words_between
 from ambermq.engine.settings.queue_settings import Settings
+from ambermq.snapshot.persistent_column import EMPTY_COLUMN, PersistentColumn
 from ambermq.snapshot.persistent_map import PersistentMap
 from ambermq.snapshot.persistent_queue import EMPTY_QUEUE, PersistentQueue
 
@@ -93,14 +98,27 @@ class Queue(Struct, frozen=True):
     delayed: PersistentQueue = EMPTY_QUEUE
     """Words of entries whose redelivery is delayed. Each has columns, which say until when."""
     scheduled: PersistentQueue = EMPTY_QUEUE
-    """Words of entries that are scheduled for later. Each has columns, which say when."""
+    """Words of entries that are scheduled for later; `dues` says when."""
     levels: Levels = NO_LEVELS
     """The available entries of other priorities than the default one. Each has columns, which say which."""
+    keyed: LastValues | None = None
+    """The keys of its messages, if it keeps the last value of each key."""
+    ids: IdWindow = NO_IDS
+    """The message-ids of its dedup window."""
+    groups: Groups = NO_GROUPS
+    """The number of its messages of each group. Each has columns, which say which."""
+    dues: PersistentColumn = EMPTY_COLUMN
+    """When each entry of `scheduled` is available, in elapsed time."""
 
     @property
     def available(self) -> int:
         """Messages available."""
         return self.ready.count + self.returned.count + (count_of(self.levels) if self.levels else 0)
+
+    @property
+    def has_groups(self) -> bool:
+        """Return whether groups decide who gets its messages: some of them have groups."""
+        return bool(self.groups) and self.settings.groups
 
     @property
     def waiting(self) -> int:
@@ -195,13 +213,29 @@ class Queue(Struct, frozen=True):
         taken, ready = self.ready.remove_ordered(words)
         if not taken:
             return self
-        entries = self.entries.mutate()
-        plain = Entry(due_us=due_us)
-        for word in unpack_words(taken):
-            before = entries.get(word >> 16)
-            entries[word >> 16] = plain if before is None else replace(before, due_us=due_us)
-        scheduled = merge_returned(self.scheduled, taken)
-        return replace(self, ready=ready, scheduled=scheduled, entries=entries.finish())
+        dues = self.dues.with_value([word >> 16 for word in unpack_words(taken)], due_us)
+        return replace(self, ready=ready, scheduled=merge_returned(self.scheduled, taken), dues=dues)
+
+    def due_us_of(self, entry: int) -> int:
+        """Return when an entry that waits for a time is available, in elapsed time; 0 for any other entry."""
+        return self.dues.get(entry) or self.entries.get(entry, PLAIN).due_us
+
+    def group(self, first: int, count: int, codes: bytes) -> "Queue":
+        """Return the queue with groups of `count` entries from `first` on, as an event has them."""
+        if not self.settings.groups:
+            return self
+        known, last = unpack_words(codes), len(codes) // WORD_BYTES - 1
+        entries, added = self.entries.mutate(), list[int]()
+        for word in unpack_words(words_between(self.ready, first, first + count)):
+            code = known[min((word >> 16) - first, last)]
+            if code:
+                entries[word >> 16] = replace(entries.get(word >> 16, PLAIN), group=code)
+                added.append(code)
+        return replace(self, entries=entries.finish(), groups=with_codes(self.groups, added))
+
+    def _groups_without(self, words: bytes) -> Groups:
+        """Return `groups` without some entries."""
+        return without_codes(self.groups, [self.entries.get(word >> 16, PLAIN).group for word in unpack_words(words)])
 
     def prioritize(self, first: int, count: int, priority: int) -> "Queue":
         """Return the queue with a priority of those of `count` entries from `first` on that were never acquired."""
@@ -214,6 +248,17 @@ class Queue(Struct, frozen=True):
             before = entries.get(word >> 16)
             entries[word >> 16] = plain if before is None else replace(before, priority=priority)
         return replace(self, entries=entries.finish())._with_levels_of(words)  # noqa: SLF001 - another value of it
+
+    def with_keys(self, first: int, keys: Sequence[bytes]) -> "Queue":
+        """Return the queue with keys of those of the entries from `first` on that wait; NO_KEY is none."""
+        if not self.settings.last_value:
+            return self
+        end = first + len(keys)
+        later = unpack_words(words_between(self.scheduled, first, end))
+        words = sorted(word for one in self.available_lists for word in unpack_words(words_between(one, first, end)))
+        pairs, scheduled = ([(word, keys[(word >> 16) - first]) for word in some] for some in (words, later))
+        kept = [[pair for pair in some if pair[1] != NO_KEY] for some in (pairs, scheduled)]
+        return replace(self, keyed=with_keys(self.keyed, *kept)) if any(kept) else self
 
     def _with_levels_of(self, words: bytes) -> "Queue":
         """Return the queue with those of packed `words` in their levels that were never acquired."""
@@ -235,11 +280,19 @@ class Queue(Struct, frozen=True):
     def with_settings(self, settings: Settings) -> "Queue":
         """Return the queue with other settings; its messages stay, in one order if it has no priorities any more."""
         ready, returned = self.ready, self.returned
+        ids = self.ids if settings.dedup_window_ms else NO_IDS
         if settings.priorities or not self.levels:
-            return replace(self, settings=settings)
+            return replace(self, settings=settings, ids=ids)
         for level in self.levels:
             ready, returned = _merged(ready, level.ready), _merged(returned, level.returned)
-        return replace(self, settings=settings, ready=ready, returned=returned, levels=NO_LEVELS)
+        return replace(self, settings=settings, ready=ready, returned=returned, levels=NO_LEVELS, ids=ids)
+
+    def identify(self, words: bytes, digests: bytes, now_us: int, ids_max: int) -> "Queue":
+        """Return the queue with the ids of messages, unless it has no dedup window; `now_us` is the elapsed time."""
+        if not self.settings.dedup_window_ms:
+            return self
+        ids = self.ids.add(words, digests, now_us, 1000 * self.settings.dedup_window_ms, ids_max)
+        return replace(self, ids=ids)
 
     @property
     def is_timed(self) -> bool:
@@ -339,6 +392,8 @@ class Queue(Struct, frozen=True):
             acquired_count=self.acquired_count - count,
             acquired_size=self.acquired_size - size,
             accepted=self.accepted + count,
+            keyed=self.keyed and without_keys(self.keyed, taken),
+            groups=self.groups and self._groups_without(taken),
         )
 
     def _rejected(self, taken: bytes, acquired: "PersistentMap[int, PersistentQueue]", outcome: Outcome) -> "Queue":
@@ -353,6 +408,7 @@ class Queue(Struct, frozen=True):
             acquired_size=self.acquired_size - total_size(taken),
             entries=entries,
             exclusions=exclusions,
+            keyed=self.keyed and without_keys(self.keyed, taken),
         )
 
     def _set_aside_for(self, words: bytes, why: SetAsideFor) -> "tuple[PersistentMap[int, Entry], int]":
@@ -378,6 +434,8 @@ class Queue(Struct, frozen=True):
             timed=timed,
             size=self.size - size,
             counters=self.counters.plus(counter, count),
+            keyed=self.keyed and without_keys(self.keyed, taken),
+            groups=self.groups and self._groups_without(taken),
         )
 
     def _return_entries(
@@ -387,6 +445,8 @@ class Queue(Struct, frozen=True):
         entries, exclusions = self.entries, self.exclusions
         if outcome.delivery_failed or outcome.undeliverable_here or outcome.annotations:
             entries, exclusions = self._modified(taken, consumer, outcome)
+        if self.settings.lock_ms:
+            entries = with_attempts(entries, taken)
         returned, levels = self._with_returned(taken)
         return replace(
             self,
@@ -504,6 +564,8 @@ class Queue(Struct, frozen=True):
             size=self.size - total_size(removed),
             counters=self.counters.plus("purged", len(removed) // WORD_BYTES),
             levels=levels,
+            keyed=self.keyed and without_keys(self.keyed, removed),
+            groups=self.groups and self._groups_without(removed),
         )
 
     def _purge_all(self) -> "Queue":
@@ -523,6 +585,8 @@ class Queue(Struct, frozen=True):
             timed=sum([bool(entry.expires_us) for entry in kept.values()]),
             size=sum(map(size_of, words)),
             counters=self.counters.plus("purged", self.waiting - self.scheduled.count),
+            keyed=self.keyed and only_words(self.keyed, words, self.scheduled),
+            groups=with_codes(NO_GROUPS, [entry.group for entry in kept.values()]),
         )
 
     def without(self, words: bytes, counter: str) -> "tuple[bytes, Queue]":
@@ -536,7 +600,11 @@ class Queue(Struct, frozen=True):
         entries, exclusions, timed = self._columns_without(removed)
         counters = self.counters.plus(counter, len(removed) // WORD_BYTES) if counter else self.counters
         size = self.size - total_size(removed)
-        return removed, replace(rest, entries=entries, exclusions=exclusions, timed=timed, size=size, counters=counters)
+        keyed = self.keyed and without_keys(self.keyed, removed)
+        groups = self.groups and self._groups_without(removed)
+        after = {"entries": entries, "exclusions": exclusions, "timed": timed, "groups": groups}
+        left = replace(rest, size=size, counters=counters, **after)
+        return removed, left if keyed is self.keyed else replace(left, keyed=keyed)
 
     def _without_waiting(self, words: bytes) -> "tuple[bytes, Queue]":
         """Return those of packed `words` that wait, and the queue with its lists without them."""
@@ -547,7 +615,7 @@ class Queue(Struct, frozen=True):
             self.delayed,
             self.scheduled,
         )
-        removed = b""
+        removed, dues = b"", self.dues
         if ready.count:
             removed, ready = ready.remove_ordered(words)
         if returned.count and len(removed) < len(words):
@@ -562,6 +630,7 @@ class Queue(Struct, frozen=True):
         if scheduled.count and len(removed) < len(words):
             some, scheduled = scheduled.remove_ordered(words)
             removed += some
+            dues = dues.without([word >> 16 for word in unpack_words(some)])
         levels = self.levels
         if levels and len(removed) < len(words):
             some, levels = without_words(levels, words)
@@ -569,7 +638,7 @@ class Queue(Struct, frozen=True):
         if not removed:
             return removed, self
         lists = {"ready": ready, "returned": returned, "aside": aside, "delayed": delayed, "scheduled": scheduled}
-        return removed, replace(self, levels=levels, **lists)
+        return removed, replace(self, levels=levels, dues=dues, **lists)
 
     def holds(self, word: int) -> bool:
         """Return whether a word waits."""
@@ -589,13 +658,16 @@ class Queue(Struct, frozen=True):
         if not taken:
             return self
         entries, exclusions = self._set_aside_for(taken, why)
-        return replace(rest, aside=merge_returned(self.aside, taken), entries=entries, exclusions=exclusions)
+        keyed = self.keyed and without_keys(self.keyed, taken)
+        aside = merge_returned(self.aside, taken)
+        return replace(rest, aside=aside, entries=entries, exclusions=exclusions, keyed=keyed)
 
     def receive(self, words: bytes, entries: "Iterable[tuple[int, Entry]]", now_us: int) -> "Queue":
         """Return the queue with messages of other queues at its tail; `entries` has the columns by entry."""
-        known = self.entries.mutate()
-        known.update(entries)
-        queue = replace(self.push(words, total_size(words), now_us), entries=known.finish())
+        known, columns = self.entries.mutate(), tuple(entries)
+        known.update(columns)
+        groups = with_codes(self.groups, [entry.group for _, entry in columns])
+        queue = replace(self.push(words, total_size(words), now_us), entries=known.finish(), groups=groups)
         return queue._with_levels_of(words) if self.settings.priorities else queue  # noqa: SLF001 - another value of it
 
     def deliver(self, words: bytes, arrivals: bytes, entries: "Sequence[tuple[int, Entry]]", now_us: int) -> "Queue":

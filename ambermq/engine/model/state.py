@@ -10,12 +10,16 @@ from ambermq.engine.model.muxer import Muxer
 from ambermq.engine.model.publish_options import DEFAULT_PUBLISH_OPTIONS, PublishOptions
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.subscription import Key, Subscription
+from ambermq.engine.model.suspended_link import KEEPS_NOTHING, Keeping, LinkKey, SuspendedLink
 from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.snapshot.persistent_map import PersistentMap
 from ambermq.snapshot.persistent_queue import PersistentQueue
 
-__all__ = ["EMPTY_STATE", "Consumer", "Links", "Producer", "State", "totals_of"]
+__all__ = ["EMPTY_STATE", "Consumer", "Links", "Producer", "State", "Tags", "totals_of"]
 
+_NO_QUEUES: "PersistentMap[int, None]" = PersistentMap()
+Tags = PersistentMap[bytes, None]
+"""The delivery-tags of one producer whose messages are stored, and which the sender has not settled."""
 _NO_UPLOADS: "Final[PersistentMap[int, PersistentQueue]]" = PersistentMap()
 
 Links = PersistentMap[int, None]
@@ -38,6 +42,10 @@ class Consumer:
     """The dynamic queue or muxer that was created for it, 0 for none."""
     is_exclusive: bool = False
     """Whether its queue takes no other consumer while it is there."""
+    user: str = ""
+    """The user of its connection; empty if none is known."""
+    keeping: Keeping = KEEPS_NOTHING
+    """How it keeps its unsettled deliveries."""
 
 
 @final
@@ -58,6 +66,10 @@ class Producer:
     """The queue or muxer that it sends to, if that has a lifetime policy; else 0."""
     owns: int = 0
     """The dynamic queue or muxer that was created for it, 0 for none."""
+    user: str = ""
+    """The user of its connection; empty if none is known."""
+    keeping: Keeping = KEEPS_NOTHING
+    """How it keeps the delivery-tags that its peer has not settled."""
 
     @property
     def nodes(self) -> tuple[int, ...]:
@@ -93,6 +105,16 @@ class State(Struct, frozen=True):
     mode: VhostMode = VhostMode.AUTOMATIC
     stepped_us: int = 0
     """The sum of all steps of the clock."""
+    deduplicating: "PersistentMap[int, None]" = _NO_QUEUES
+    """The queues with a dedup window: derived from their settings, so that a route without one costs one look."""
+    suspended: "PersistentMap[int, SuspendedLink]" = PersistentMap()
+    """The links that their peers may resume."""
+    suspended_ids: "PersistentMap[LinkKey, int]" = PersistentMap()
+    """The newest suspended link of each key."""
+    suspended_held: int = 0
+    """The deliveries and tags of all of them, as they were when they were suspended."""
+    tags: "PersistentMap[int, Tags]" = PersistentMap()
+    """The kept delivery-tags by producer, or by the suspended link that it was."""
     uploads: "PersistentMap[int, PersistentQueue]" = _NO_UPLOADS
     """The chunk records of messages that arrive piece by piece: words by the offset of the first one."""
 

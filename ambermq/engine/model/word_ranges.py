@@ -1,9 +1,12 @@
 """The words of an ordered list whose entries are in a range of offsets."""
 
+from collections.abc import Iterable, Iterator
+from heapq import merge
+
 from ambermq.engine.entries.entry_word import WORD_BYTES, entry_of, pack_words, unpack_words
 from ambermq.snapshot.persistent_queue import PersistentQueue
 
-__all__ = ["last_entry", "words_below", "words_between"]
+__all__ = ["last_entry", "words_below", "words_between", "words_from"]
 
 
 def words_below(words: PersistentQueue, before: int) -> bytes:
@@ -30,6 +33,18 @@ def words_between(words: PersistentQueue, first: int, end: int) -> bytes:
             break
         above = some[-1]
     return pack_words(found)
+
+
+def words_from(lists: Iterable[PersistentQueue], first: int) -> Iterator[int]:
+    """Yield the words of ordered lists whose entries are at `first` or behind it, in order."""
+    return merge(*[_above(words, (first << 16) - 1) for words in lists])
+
+
+def _above(words: PersistentQueue, above: int) -> Iterator[int]:
+    while run := words.run_above(above):
+        numbers = unpack_words(run)
+        yield from numbers
+        above = numbers[-1]
 
 
 def last_entry(words: PersistentQueue) -> int:

@@ -9,7 +9,19 @@ from collections.abc import Callable
 from typing import Final
 
 from ambermq.engine.entries.entry_word import WORD_BYTES
-from ambermq.engine.events import Event, Moved, Prioritized, Published, QueueDeclared, Scheduled, Timed
+from ambermq.engine.events import (
+    Duplicated,
+    Event,
+    Grouped,
+    Identified,
+    Keyed,
+    Moved,
+    Prioritized,
+    Published,
+    QueueDeclared,
+    Scheduled,
+    Timed,
+)
 from ambermq.engine.events.event_type import Facts
 from ambermq.engine.events.registry import BY_CLASS, REGISTRY
 
@@ -17,6 +29,9 @@ __all__ = ["EVENT_TYPES", "QueueName", "facts_of", "next_after", "queues_of", "t
 
 QueueName = Callable[[int], str | None]
 """The id of a queue -> its name, or None if it is not known."""
+
+_OF_QUEUES: Final = (Published, Moved, Timed, Scheduled, Prioritized, Grouped, Keyed, Identified, Duplicated)
+"""The events that name several queues."""
 
 EVENT_TYPES: Final = tuple(one.name for one in REGISTRY)
 """The name of every type of event."""
@@ -33,7 +48,7 @@ def facts_of(event: Event, name: QueueName) -> Facts:
     facts = one.facts(event)
     by = getattr(event, "by", "")
     facts |= {"by": by} if by else {}
-    if isinstance(event, (Published, Moved, Timed, Scheduled, Prioritized)):
+    if isinstance(event, _OF_QUEUES):
         return facts | {"queues": [name(queue) or "" for queue in queues], "queue_ids": list(queues)}
     if not queues:
         return facts

@@ -5,6 +5,7 @@ Rule 2. Text and nesting are bounded, and so is the work of one evaluation; eval
 Rule 3. A message matches only if the condition is true; unknown is no match.
 
 Imports: engine.
-Imported by: engine, engine/matching, engine/routing, engine/dispatch, engine/decide, protocol/gateway, tools/config.
+Imported by: engine, engine/matching, engine/routing, engine/dispatch, engine/decide, engine/settings, protocol/gateway,
+    tools/config.
 Names: Selector, parse_selector, Fields.
 """

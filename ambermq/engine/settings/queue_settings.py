@@ -4,12 +4,23 @@ Rule 1. A later setting is added with a default that switches it off, so older r
 Rule 2. Records leave out the defaults of all settings but the two that the first release wrote into every record.
 """
 
+from types import MappingProxyType
 from typing import Any, Final, final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-__all__ = ["COUNT_MAX", "DEAD_LETTER", "DROP_HEAD", "DURATION_MS_MAX", "REJECT", "Settings", "new_settings"]
+__all__ = [
+    "BLOCK",
+    "COUNT_MAX",
+    "DEAD_LETTER",
+    "DROP_HEAD",
+    "DURATION_MS_MAX",
+    "NEW_QUEUES",
+    "REJECT",
+    "Settings",
+    "new_settings",
+]
 
 COUNT_MAX: Final = (1 << 63) - 1
 """The highest count of messages or other things: the maximum of a long in AMQP and in the log."""
@@ -23,6 +34,10 @@ DROP_HEAD: Final = "drop-head"
 """The overflow policy that discards the oldest messages."""
 DEAD_LETTER: Final = "dead-letter"
 """The overflow policy that moves the oldest messages to the dead-letter target."""
+NEW_QUEUES: Final = MappingProxyType({"priorities": True, "groups": True})
+"""The settings that new queues have, and that queues of older logs have not."""
+BLOCK: Final = "block"
+"""The overflow policy that gives producers of the queue no credit."""
 
 
 @final
@@ -61,16 +76,47 @@ class Settings(Struct, frozen=True, omit_defaults=True):
     """Whether nothing is delivered."""
     priorities: bool = False
     """Whether messages of a higher priority are delivered first."""
+    last_value: str = ""
+    """The field whose value is the key of a message: of each key only the newest message waits; empty: all wait."""
+    non_destructive: bool = False
+    """Whether each link gets all messages, and takes none."""
+    dedup_window_ms: int = 0
+    """The time after a message in which another one with its message-id is not stored; 0: none."""
+    lock_ms: int = 0
+    """The time after which a delivery that its consumer has not settled returns to the queue; 0: never."""
+    groups: bool = False
+    """Whether the messages of a group go to one consumer, in order."""
+    group_rebalance: bool = False
+    """Whether a new consumer unbinds the groups of which no message is out."""
+
+    @property
+    def for_first_release(self) -> "Settings":
+        """Return those of these settings that the first release knows, or may ignore."""
+        return Settings(
+            self.template,
+            self.messages_max,
+            priorities=self.priorities,
+            groups=self.groups,
+            group_rebalance=self.group_rebalance,
+        )
 
     @property
     def is_first_release(self) -> bool:
         """Return whether the first release knows all of these settings, or may ignore them."""
-        return self == Settings(self.template, self.messages_max, priorities=self.priorities)
+        return self == self.for_first_release
 
     @property
     def makes_room(self) -> bool:
         """Return whether the oldest messages make room for a message that would pass a maximum."""
         return self.overflow == DROP_HEAD or (self.overflow == DEAD_LETTER and bool(self.dead_letter))
+
+    def is_as_asked(self, asked: "Settings") -> bool:
+        """Return whether a queue with these settings is one that is declared with others.
+
+        A queue of an older log is, although it has not the settings that new queues have.
+        """
+        missing: dict[str, int | str | bool] = {name: False for name in NEW_QUEUES if not getattr(self, name)}
+        return self == asked.with_values(missing)
 
     def redelivery_after_ms(self, count: int) -> int:
         """Return how long a message waits after so many failed deliveries. Part of the fold: it never changes."""
@@ -88,5 +134,5 @@ class Settings(Struct, frozen=True, omit_defaults=True):
 
 
 def new_settings(template: str, **values: Any) -> Settings:
-    """Return the settings of a queue that is declared now; a queue of an older log has no priorities."""
-    return Settings(template, **{"priorities": True, **values})
+    """Return the settings of a queue that is declared now, unless `values` say otherwise."""
+    return Settings(template, **{**NEW_QUEUES, **values})

@@ -10,9 +10,22 @@ from enum import Enum
 from typing import Any, Final
 
 from ambermq.engine.errors import EngineError
-from ambermq.engine.settings.queue_settings import COUNT_MAX, DEAD_LETTER, DROP_HEAD, DURATION_MS_MAX, REJECT, Settings
+from ambermq.engine.selectors.fields import fault_of
+from ambermq.engine.settings.queue_settings import (
+    BLOCK,
+    COUNT_MAX,
+    DEAD_LETTER,
+    DROP_HEAD,
+    DURATION_MS_MAX,
+    NEW_QUEUES,
+    REJECT,
+    Settings,
+)
 
 __all__ = ["OFF", "SETTINGS", "Setting", "SettingKind", "changed_settings", "settings_text", "values_of_settings"]
+
+FIELD_BYTES_MAX: Final = 256
+"""The longest name of a field."""
 
 OFF: Final = "none"
 """The text that switches a setting off, as 0 and an empty text do."""
@@ -27,6 +40,12 @@ class SettingKind(Enum):
     FLAG = "flag"
     ADDRESS = "address"
     DURATION = "duration"
+    FIELD = "field"
+
+
+def is_field(name: str) -> bool:
+    """Return whether a message can have a field of this name, and its length is allowed."""
+    return len(name.encode("utf-8", "surrogatepass")) <= FIELD_BYTES_MAX and name.isprintable() and not fault_of(name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +68,7 @@ class Setting:
         """Return the value that switches the setting off."""
         if self.kind is SettingKind.CHOICE:
             return self.choices[0]
-        if self.kind is SettingKind.ADDRESS:
+        if self.kind in (SettingKind.ADDRESS, SettingKind.FIELD):
             return ""
         return False if self.kind is SettingKind.FLAG else 0
 
@@ -77,6 +96,8 @@ class Setting:
             return "true or false"
         if self.kind is SettingKind.ADDRESS:
             return "an address"
+        if self.kind is SettingKind.FIELD:
+            return f"the name of a message field of at most {FIELD_BYTES_MAX} bytes"
         if self.kind is SettingKind.DURATION:
             return f"milliseconds from 0 to {DURATION_MS_MAX}"
         return f"a whole number from 0 to {COUNT_MAX}"
@@ -88,6 +109,8 @@ class Setting:
         if self.kind is SettingKind.FLAG and isinstance(value, bool):
             return value
         if self.kind is SettingKind.ADDRESS and isinstance(value, str):
+            return str(value)
+        if self.kind is SettingKind.FIELD and isinstance(value, str) and is_field(value):
             return str(value)
         if self.kind is SettingKind.CHOICE:
             if isinstance(value, str) and value in self.choices:
@@ -123,7 +146,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             kind=SettingKind.CHOICE,
             text="what happens to a message that would pass a maximum",
             off="it is refused",
-            choices=(REJECT, DROP_HEAD, DEAD_LETTER),
+            choices=(REJECT, DROP_HEAD, DEAD_LETTER, BLOCK),
         ),
         Setting(
             name="delivery_count_max",
@@ -191,6 +214,44 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             text="whether messages of a higher priority are delivered first",
             off="messages are delivered in the order of their arrival",
         ),
+        Setting(
+            name="last_value",
+            kind=SettingKind.FIELD,
+            text="the message field that is the key: of each key only the newest message waits",
+            off="all messages wait",
+            is_changeable=False,
+        ),
+        Setting(
+            name="non_destructive",
+            kind=SettingKind.FLAG,
+            text="whether each consumer gets all messages, and takes none",
+            off="each message goes to one consumer",
+            is_changeable=False,
+        ),
+        Setting(
+            name="dedup_window_ms",
+            kind=SettingKind.DURATION,
+            text="the time after a message in which another one with its message-id is not stored",
+            off="every message is stored",
+        ),
+        Setting(
+            name="lock_ms",
+            kind=SettingKind.DURATION,
+            text="the time after which a message returns whose consumer has not settled it",
+            off="its consumer keeps it",
+        ),
+        Setting(
+            name="groups",
+            kind=SettingKind.FLAG,
+            text="whether the messages of a group go to one consumer, in order",
+            off="`group-id` has no effect",
+        ),
+        Setting(
+            name="group_rebalance",
+            kind=SettingKind.FLAG,
+            text="whether a new consumer unbinds the groups of which no message is out",
+            off="a new consumer gets new groups only",
+        ),
     )
 }
 """Each setting by its name, in the order of listings."""
@@ -214,11 +275,16 @@ def changed_settings(settings: Settings, changes: Mapping[str, object]) -> Setti
     return settings.with_values(values)
 
 
-def settings_text(settings: Settings) -> str:
-    """Return settings on one line: the length first, then what differs from the defaults."""
+def settings_text(settings: Settings, beside: Settings | None = None) -> str:
+    """Return settings on one line: the length first, then what differs from the defaults.
+
+    With `beside` also what differs from those settings.
+    """
     others = [
         f"{name} {value}"
         for name, value in values_of_settings(settings).items()
-        if name == "messages_max" or value != SETTINGS[name].default
+        if name == "messages_max"
+        or value not in (SETTINGS[name].default, NEW_QUEUES.get(name, SETTINGS[name].default))
+        or (beside is not None and value != getattr(beside, name))
     ]
     return f"{', '.join(others)} of template {settings.template!r}"

@@ -36,6 +36,9 @@ _PAUSE_S: Final = 0.001
 """The minimum pause after each block, so that the loop waits for the interpreter at most for one block."""
 _RELEASE_WORDS: Final = 8 * 1024
 _MESSAGE_BYTES: Final = 9
+_DUE_BYTES: Final = 17
+_SCHEDULED_EVENTS: Final = 40
+"""An event that schedules messages counts as so many events. Each has mostly one message, while others are joined."""
 _QUEUE_BYTES: Final = 1024
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -120,6 +123,11 @@ class Snapshotter:
         self._due_us = _moved(self._due_us, before_us, after_us, now_us)
         self.next_us = 0 if self._commands else self._due_us
         self._not_before_us += 1_000_000 * (config.snapshot_pause_s - before.snapshot_pause_s)
+
+    def note_scheduled(self) -> None:
+        """Count an event that schedules messages: a start folds it as long as many others."""
+        if self.next_end != _NEVER:
+            self.next_end -= _SCHEDULED_EVENTS - 1
 
     def submit(self, command: SnapshotCommand) -> None:
         """Queue a command until the end of the tick."""
@@ -316,7 +324,10 @@ class Snapshotter:
         storage, path = log.storage, temporary_path(log.directory)
         storage.makedirs(snapshots_path(log.directory))
         sweep(storage, log.directory)
-        needed_bytes = sum(_MESSAGE_BYTES * queue.depth + _QUEUE_BYTES for queue in state.queues.values())
+        needed_bytes = sum(
+            _MESSAGE_BYTES * queue.depth + _DUE_BYTES * queue.dues.count + _QUEUE_BYTES
+            for queue in state.queues.values()
+        )
         self.written_bytes, self.expected_bytes = 0, needed_bytes
         free_bytes = storage.free_bytes(log.directory)
         if free_bytes < needed_bytes:

@@ -8,8 +8,13 @@
     CONSUMERS   [{id, queue, container, link, selector, owns}]
     QUEUES      [{id, name, named, settings, lifetime, counts}]
     WORDS       runs: queue i64 | consumer i64 | list u32 | count u32 | count words
+    DUES        runs: queue i64 | count u64 | count entries u64 | count times u64
     ENTRIES     [{queue, entry, offsets: [first, gap, gap...]}]
     SUBSCRIPTIONS [{queue, keyed, subscription}]
+    SUSPENDED   [{link, keyed}]
+    TAGS        [{producer, tags: [base64...]}]
+
+A run of words with keys has three words for each message: its word, and its key of 16 bytes.
 
 Rule 1. Queues are written as their packed runs, never as objects: 8 bytes for each message and little more. A value
         that many entries share is written once, with the gaps between their offsets.
@@ -17,55 +22,71 @@ Rule 2. Everything is sorted by id or offset, because maps iterate in the order 
 Rule 3. A block is made in a fraction of a millisecond, because a broker may be running.
 Rule 4. There can be any number of blocks of one kind. Entries come after their words. Counts are compared with those
         that were written; a difference is an ImageFault, so no caller gets a partial state.
-Rule 5. Derived values are not written but computed again: links of a node, containers of no-local subscriptions.
+Rule 5. Derived values are not written but computed again: links of a node, groups of a queue, containers of no-local
+        subscriptions.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
 from itertools import islice
-from operator import itemgetter
+from operator import ge, itemgetter
 from struct import Struct
 from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
-from ambermq.engine.entries.entry import Entry
-from ambermq.engine.entries.entry_word import WORD_BYTES, total_size
+from ambermq.engine.entries.entry import PLAIN, Entry
+from ambermq.engine.entries.entry_word import WORD_BYTES, total_size, unpack_words
 from ambermq.engine.entries.expiry_runs import NO_RUNS, Runs
 from ambermq.engine.entries.priority import PRIORITY_MAX
 from ambermq.engine.errors import EngineError
 from ambermq.engine.model.attachment import Attachment, Condition
 from ambermq.engine.model.counters import Counters
+from ambermq.engine.model.groups import NO_GROUPS, with_codes
+from ambermq.engine.model.id_window import IdWindow, window_of
+from ambermq.engine.model.last_values import LastValues, restored
 from ambermq.engine.model.levels import NO_LEVELS, Levels, count_of, with_words
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.muxer import Muxer, MuxerKind, Options
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import EMPTY_STATE, Consumer, Links, Producer, State
 from ambermq.engine.model.subscription import Subscription
+from ambermq.engine.model.suspended_link import SuspendedLink
 from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.snapshot.block_file import Block, BlockKind
+from ambermq.snapshot.persistent_column import EMPTY_COLUMN, PersistentColumn
 from ambermq.snapshot.persistent_map import PersistentMap
 from ambermq.snapshot.persistent_queue import EMPTY_QUEUE, PersistentQueue
 
 __all__ = ["ImageFault", "image_of", "state_of"]
 
 _RUN: Final = Struct("<qqII")
+_DUES: Final = Struct("<qQ")
 _WORDS_BYTES: Final = 64 << 10
 """The approximate size of a block of words."""
 _JSON_BYTES: Final = 16 << 10
 _ENTRIES_A_ROW: Final = 1024
+_TAGS_A_ROW: Final = 256
 _SORTED_AT_ONCE: Final = 1024
 _MAPPED_AT_ONCE: Final = 256
+_KEYS_AT_ONCE: Final = 256
 _READY, _RETURNED, _ACQUIRED, _ASIDE, _DELAYED, _SCHEDULED = 1, 2, 3, 4, 5, 6
+_REPLACED, _KEYED = 12, 13
+_KEY_ROW: Final = Struct("<Q16s")
+"""A word and its key, in a run of the list _KEYED."""
+_KEY_WORDS: Final = _KEY_ROW.size // WORD_BYTES
+_IDS: Final = 8
+"""The list of message-ids, whose words are no messages."""
 _UPLOAD = 64
 """The chunk records of a message that is arriving; the queue's id is the offset of the first one."""
 _LEVEL_READY, _LEVEL_RETURNED = 16, 32
 """The list of priority 0; the others follow."""
 _PRIORITIES: Final = range(PRIORITY_MAX + 1)
 _LISTS: Final = frozenset(
-    {_READY, _RETURNED, _ACQUIRED, _ASIDE, _DELAYED, _SCHEDULED, _UPLOAD}
+    {_READY, _RETURNED, _ACQUIRED, _ASIDE, _DELAYED, _SCHEDULED, _IDS, _REPLACED, _KEYED, _UPLOAD}
     | {kind + priority for kind in (_LEVEL_READY, _LEVEL_RETURNED) for priority in _PRIORITIES}
 )
 
@@ -90,6 +111,10 @@ class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Not written in automatic mode."""
     stepped_us: int | msgspec.UnsetType = msgspec.UNSET
     """Not written if the clock never stepped."""
+    suspended: int | msgspec.UnsetType = msgspec.UNSET
+    """Not written without suspended links."""
+    tags: int | msgspec.UnsetType = msgspec.UNSET
+    """The rows of tags. Not written without any."""
     chunks: int | msgspec.UnsetType = msgspec.UNSET
     """The chunk records of messages that are arriving. Not written without them."""
 
@@ -135,6 +160,10 @@ class _QueueRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Not written for a queue without scheduled messages."""
     leveled: int | msgspec.UnsetType = msgspec.UNSET
     """The messages of other priorities than the default one. Not written for a queue without them."""
+    keyed: tuple[int, int] | msgspec.UnsetType = msgspec.UNSET
+    """The messages with keys, and those that newer ones have replaced. Not written for a queue without them."""
+    ids: int | msgspec.UnsetType = msgspec.UNSET
+    """The message-ids that it remembers. Not written for a queue without them."""
 
 
 class _EntriesRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -151,6 +180,17 @@ class _SubscriptionRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     subscription: Subscription
 
 
+class _SuspendedRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    link: SuspendedLink
+    keyed: bool
+    """Whether its key finds it."""
+
+
+class _TagsRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    producer: int
+    tags: list[bytes]
+
+
 def image_of(state: State) -> Iterator[Block]:
     """Yield the blocks of a state, each below 100 KiB."""
     yield Block(BlockKind.STATE, [_encode(_head(state))])
@@ -160,8 +200,11 @@ def image_of(state: State) -> Iterator[Block]:
     yield from _json_blocks(BlockKind.CONSUMERS, _in_order(state.consumers))
     yield from _json_blocks(BlockKind.QUEUES, _queue_rows(state))
     yield from _word_blocks(state)
+    yield from _due_blocks(state)
     yield from _json_blocks(BlockKind.ENTRIES, _entries_rows(state))
     yield from _json_blocks(BlockKind.SUBSCRIPTIONS, _subscription_rows(state))
+    yield from _json_blocks(BlockKind.SUSPENDED, _suspended_rows(state))
+    yield from _json_blocks(BlockKind.TAGS, _tags_rows(state))
 
 
 def _head(state: State) -> _Head:
@@ -176,6 +219,8 @@ def _head(state: State) -> _Head:
         len(state.subscriptions),
         state.mode or msgspec.UNSET,
         state.stepped_us or msgspec.UNSET,
+        len(state.suspended) or msgspec.UNSET,
+        sum([-(-len(tags) // _TAGS_A_ROW) for tags in state.tags.values()]) or msgspec.UNSET,
         sum(map(len, state.uploads.values())) or msgspec.UNSET,
     )
 
@@ -183,6 +228,18 @@ def _head(state: State) -> _Head:
 def _subscription_rows(state: State) -> Iterator[_SubscriptionRow]:
     for queue, one in _sorted_items(state.subscriptions):
         yield _SubscriptionRow(queue, one.key is not None and state.subscription_queues.get(one.key) == queue, one)
+
+
+def _suspended_rows(state: State) -> Iterator[_SuspendedRow]:
+    for one in _in_order(state.suspended):
+        yield _SuspendedRow(one, state.suspended_ids.get(one.key) == one.id)
+
+
+def _tags_rows(state: State) -> Iterator[_TagsRow]:
+    for producer, tags in _sorted_items(state.tags):
+        items = map(itemgetter(0), _sorted_items(tags))
+        while some := list(islice(items, _TAGS_A_ROW)):
+            yield _TagsRow(producer, some)
 
 
 def _muxer_rows(state: State) -> Iterator[_MuxerRow]:
@@ -222,6 +279,8 @@ def _queue_rows(state: State) -> Iterator[_QueueRow]:
             len(queue.delayed) or msgspec.UNSET,
             len(queue.scheduled) or msgspec.UNSET,
             count_of(queue.levels) or msgspec.UNSET,
+            msgspec.UNSET if queue.keyed is None else (queue.keyed.keys.count, queue.keyed.replaced.count),
+            len(queue.ids) or msgspec.UNSET,
         )
 
 
@@ -229,7 +288,7 @@ def _word_blocks(state: State) -> Iterator[Block]:
     parts: list[bytes] = []
     size = 0
     for queue_id, consumer, kind, words in _lists(state):
-        for run in words.chunks():
+        for run in words:
             parts += (_RUN.pack(queue_id, consumer, kind, len(run) // WORD_BYTES), run)
             size += _RUN.size + len(run)
             if size >= _WORDS_BYTES:
@@ -239,7 +298,40 @@ def _word_blocks(state: State) -> Iterator[Block]:
         yield Block(BlockKind.WORDS, parts)
 
 
-def _lists(state: State) -> Iterator[tuple[int, int, int, PersistentQueue]]:
+def _lists(state: State) -> Iterator[tuple[int, int, int, Iterator[bytes]]]:
+    """Yield each list of each queue as queue, consumer, kind and packed runs."""
+    for queue_id, consumer, kind, words in _word_lists(state):
+        yield queue_id, consumer, kind, words.chunks()
+    for queue in _in_order(state.queues):
+        if queue.keyed is not None:
+            yield queue.id, 0, _REPLACED, queue.keyed.replaced.chunks()
+            yield queue.id, 0, _KEYED, _key_runs(queue, queue.keyed)
+
+
+def _key_runs(queue: Queue, values: LastValues) -> Iterator[bytes]:
+    """Yield the words with keys, each before its key, in the order of the lists of the queue."""
+    for words in (*queue.waiting_lists, *map(itemgetter(1), _sorted_items(queue.acquired))):
+        for run in words.chunks():
+            for start in range(0, len(run), _KEYS_AT_ONCE * WORD_BYTES):
+                some = memoryview(run[start : start + _KEYS_AT_ONCE * WORD_BYTES]).cast("Q")
+                rows = [_KEY_ROW.pack(word, key) for word in some if (key := values.key_of(word)) is not None]
+                if rows:
+                    yield b"".join(rows)
+
+
+def _due_blocks(state: State) -> Iterator[Block]:
+    for queue in _in_order(state.queues):
+        parts: list[bytes] = []
+        for keys, values in queue.dues.blocks():
+            parts += (_DUES.pack(queue.id, len(keys) // WORD_BYTES), keys, values)
+            if sum(map(len, parts)) >= _WORDS_BYTES:
+                yield Block(BlockKind.DUES, parts)
+                parts = []
+        if parts:
+            yield Block(BlockKind.DUES, parts)
+
+
+def _word_lists(state: State) -> Iterator[tuple[int, int, int, PersistentQueue]]:
     for queue in _in_order(state.queues):
         yield queue.id, 0, _READY, queue.ready
         yield queue.id, 0, _RETURNED, queue.returned
@@ -249,6 +341,7 @@ def _lists(state: State) -> Iterator[tuple[int, int, int, PersistentQueue]]:
         for level in queue.levels:
             yield queue.id, 0, _LEVEL_READY + level.priority, level.ready
             yield queue.id, 0, _LEVEL_RETURNED + level.priority, level.returned
+        yield queue.id, 0, _IDS, queue.ids.order
         for consumer, words in _sorted_items(queue.acquired):
             yield queue.id, consumer, _ACQUIRED, words
     for upload, words in _sorted_items(state.uploads):
@@ -331,7 +424,12 @@ class _Parts:
         """The count of words so far, by queue."""
         self.acquired: dict[int, dict[int, PersistentQueue]] = {}
         self.entries: dict[int, dict[int, Entry]] = {}
+        self.keys: dict[int, list[tuple[int, bytes]]] = {}
+        """Words and their keys, by queue."""
+        self.dues: dict[int, PersistentColumn] = {}
         self.subscriptions: list[_SubscriptionRow] = []
+        self.suspended: list[_SuspendedRow] = []
+        self.tags: list[_TagsRow] = []
 
     def take_head(self, payload: bytes) -> None:
         self.head = msgspec.json.decode(payload, type=_Head)
@@ -353,6 +451,12 @@ class _Parts:
     def take_subscriptions(self, payload: bytes) -> None:
         self.subscriptions += msgspec.json.decode(payload, type=list[_SubscriptionRow])
 
+    def take_suspended(self, payload: bytes) -> None:
+        self.suspended += msgspec.json.decode(payload, type=list[_SuspendedRow])
+
+    def take_tags(self, payload: bytes) -> None:
+        self.tags += msgspec.json.decode(payload, type=list[_TagsRow])
+
     def take_queues(self, payload: bytes) -> None:
         self.queues += msgspec.json.decode(payload, type=list[_QueueRow])
 
@@ -368,10 +472,30 @@ class _Parts:
                 raise ImageFault(
                     f"a run of {count} words of list {kind}: found {len(payload) - position} bytes of words"
                 )
+            if kind == _KEYED:
+                if count % _KEY_WORDS:
+                    raise ImageFault(f"a run of {count} words of list {kind}: expected a multiple of {_KEY_WORDS}")
+                self.keys.setdefault(queue, []).extend(_KEY_ROW.iter_unpack(payload[position:end]))
+                position = end
+                continue
             held = self.acquired.setdefault(queue, {}) if kind == _ACQUIRED else self.lists
             key: Any = consumer if kind == _ACQUIRED else (queue, kind)
             held[key] = held.get(key, EMPTY_QUEUE).push(payload[position:end])
-            self.words[queue] += count
+            # The words of ids are not those of messages, which may have entries.
+            self.words[queue] += count if kind != _IDS else 0
+            position = end
+
+    def take_dues(self, payload: bytes) -> None:
+        position = 0
+        while position < len(payload):
+            queue, count = _DUES.unpack_from(payload, position) if len(payload) - position >= _DUES.size else (0, 0)
+            position += _DUES.size
+            middle, end = position + count * WORD_BYTES, position + 2 * count * WORD_BYTES
+            keys = unpack_words(payload[position:middle])
+            if not count or end > len(payload) or any(map(ge, keys, keys[1:])):
+                raise ImageFault(f"a run of {count} scheduled entries of queue {queue} is not whole and in order")
+            dues = self.dues.get(queue, EMPTY_COLUMN)
+            self.dues[queue] = dues.with_values(keys, unpack_words(payload[middle:end]))
             position = end
 
     def take_entries(self, payload: bytes) -> None:
@@ -397,9 +521,12 @@ class _Parts:
         if counts != expected:
             what = "muxers, attachments, queues, producers, consumers, subscriptions"
             raise ImageFault(f"{what}: expected {expected}, found {counts}")
+        if (len(self.suspended), len(self.tags)) != (head.suspended or 0, head.tags or 0):
+            found = len(self.suspended), len(self.tags)
+            raise ImageFault(f"suspended, tags: expected {(head.suspended or 0, head.tags or 0)}, found {found}")
         uploads = {one: words for (one, kind), words in self.lists.items() if kind == _UPLOAD}
-        if (found := sum(map(len, uploads.values()))) != (head.chunks or 0):
-            raise ImageFault(f"chunks of arriving messages: expected {head.chunks or 0}, found {found}")
+        if (chunks := sum(map(len, uploads.values()))) != (head.chunks or 0):
+            raise ImageFault(f"chunks of arriving messages: expected {head.chunks or 0}, found {chunks}")
         consumers, known = Counter(one.queue for one in self.consumers.values()), {row.id for row in self.queues}
         muxers = [
             Muxer(one.id, one.name, one.kind, one.options, _map_of(self.attachments.get(one.id, {})))
@@ -410,6 +537,7 @@ class _Parts:
             time_us=head.time_us,
             mode=VhostMode.AUTOMATIC if head.mode is msgspec.UNSET else head.mode,
             stepped_us=head.stepped_us or 0,
+            deduplicating=PersistentMap({row.id: None for row in self.queues if row.settings.dedup_window_ms}),
             queues=PersistentMap({row.id: self._queue(row, consumers[row.id]) for row in self.queues}),
             queue_names=PersistentMap({row.name: row.id for row in self.queues if row.named}),
             muxers=PersistentMap({muxer.id: muxer for muxer in muxers}),
@@ -421,6 +549,7 @@ class _Parts:
             receivers=_links_of((one.queue, one.id) for one in self.consumers.values() if one.queue in known),
             uploads=_map_of(uploads),
             **_subscribed(self.subscriptions),
+            **_suspended(self.suspended, self.tags),
         )
 
     def _queue(self, row: _QueueRow, consumers: int) -> Queue:
@@ -432,6 +561,7 @@ class _Parts:
         acquired, entries = self.acquired.get(row.id, {}), self.entries.get(row.id, {})
         held = sum(map(len, acquired.values()))
         levels = self._levels(row.id)
+        ids = self._ids(row)
         waits = (len(ready), len(returned), len(aside), len(delayed), len(scheduled), count_of(levels))
         counts = (*waits, held, len(entries))
         waiting = (row.ready, row.returned, row.aside or 0, row.delayed or 0, row.scheduled or 0, row.leveled or 0)
@@ -439,6 +569,15 @@ class _Parts:
         if counts != expected:
             what = "ready, returned, aside, delayed, scheduled, leveled, acquired, known"
             raise ImageFault(f"queue {row.name!r}: expected {expected} {what}; found {counts}")
+        keys, replaced = self.keys.get(row.id, []), self.lists.get((row.id, _REPLACED), EMPTY_QUEUE)
+        if (len(keys), len(replaced)) != (row.keyed or (0, 0)):
+            found = f"{len(keys)}, {len(replaced)}"
+            raise ImageFault(f"queue {row.name!r}: expected {row.keyed or (0, 0)} keys, replaced; found {found}")
+        dues = self.dues.get(row.id, EMPTY_COLUMN)
+        if dues.count < len(scheduled):
+            dues = _dues_of(scheduled, entries)
+        if dues.count != len(scheduled):
+            raise ImageFault(f"queue {row.name!r}: {len(scheduled)} scheduled messages, {dues.count} times for them")
         return Queue(
             row.id,
             row.name,
@@ -463,7 +602,20 @@ class _Parts:
             delayed,
             scheduled,
             levels,
+            restored(keys, set(scheduled), replaced) if keys or replaced else None,
+            ids,
+            with_codes(NO_GROUPS, [entry.group for entry in entries.values()]),
+            dues,
         )
+
+    def _ids(self, row: _QueueRow) -> IdWindow:
+        try:
+            ids = window_of(self.lists.get((row.id, _IDS), EMPTY_QUEUE))
+        except ValueError as error:
+            raise ImageFault(f"queue {row.name!r}: {error}") from error
+        if len(ids) != (row.ids or 0):
+            raise ImageFault(f"queue {row.name!r}: expected {row.ids or 0} message-ids, found {len(ids)}")
+        return ids
 
     def _levels(self, queue: int) -> Levels:
         levels = NO_LEVELS
@@ -472,6 +624,20 @@ class _Parts:
             words = {priority: some.to_bytes() for priority, some in lists.items() if some}
             levels = with_words(levels, words, are_returned=are_returned)
         return levels
+
+
+def _dues_of(scheduled: PersistentQueue, entries: dict[int, Entry]) -> PersistentColumn:
+    """Return the times of scheduled messages of a snapshot that has them in `entries`, and remove them there."""
+    dues = EMPTY_COLUMN
+    for run in scheduled.chunks():
+        known = {word >> 16: entries.get(word >> 16, PLAIN) for word in unpack_words(run)}
+        timed = [offset for offset, entry in known.items() if entry.due_us]
+        dues = dues.with_values(timed, [known[offset].due_us for offset in timed])
+        for offset in timed:
+            entries[offset] = replace(known[offset], due_us=0)
+            if entries[offset] == PLAIN:
+                del entries[offset]
+    return dues
 
 
 def _subscribed(rows: list[_SubscriptionRow]) -> dict[str, Any]:
@@ -485,6 +651,19 @@ def _subscribed(rows: list[_SubscriptionRow]) -> dict[str, Any]:
         "subscriptions": PersistentMap({row.queue: row.subscription for row in rows}),
         "subscription_queues": PersistentMap({row.subscription.key: row.queue for row in rows if row.keyed}),
         "no_locals": PersistentMap(no_locals),
+    }
+
+
+def _suspended(rows: list[_SuspendedRow], tags: list[_TagsRow]) -> dict[str, Any]:
+    """Return the parts of a state that are about suspended links and kept tags."""
+    by_producer: dict[int, dict[bytes, None]] = {}
+    for row in tags:
+        by_producer.setdefault(row.producer, {}).update(dict.fromkeys(row.tags))
+    return {
+        "suspended": PersistentMap({row.link.id: row.link for row in rows}),
+        "suspended_ids": PersistentMap({row.link.key: row.link.id for row in rows if row.keyed}),
+        "suspended_held": sum(row.link.held for row in rows),
+        "tags": PersistentMap({producer: PersistentMap(some) for producer, some in by_producer.items()}),
     }
 
 
@@ -513,6 +692,9 @@ _TAKE: Final[dict[int, Callable[[_Parts, bytes], None]]] = {
     BlockKind.CONSUMERS: _Parts.take_consumers,
     BlockKind.QUEUES: _Parts.take_queues,
     BlockKind.WORDS: _Parts.take_words,
+    BlockKind.DUES: _Parts.take_dues,
     BlockKind.ENTRIES: _Parts.take_entries,
     BlockKind.SUBSCRIPTIONS: _Parts.take_subscriptions,
+    BlockKind.SUSPENDED: _Parts.take_suspended,
+    BlockKind.TAGS: _Parts.take_tags,
 }

@@ -106,7 +106,7 @@ class OpenTransactions:
 def _head_bytes(post: Post, chunk_bytes: int) -> int:
     """Return the bytes of the records of a post without the messages, at most.
 
-    Each message names the queues and its pieces; its time to live, its due time and its priority have a record each.
+    Each message names the queues and its pieces. Time to live, due time, group, priority and keys have a record each.
     """
     messages, queues_bytes = post.messages, WORD_BYTES * len(post.queues)
     size = sum([RECORD.size + queues_bytes + WORD_BYTES * (2 + size // chunk_bytes) for size in messages.sizes])
@@ -116,6 +116,10 @@ def _head_bytes(post: Post, chunk_bytes: int) -> int:
         size += RECORD.size + queues_bytes + WORD_BYTES * len(messages.bodies)
     if messages.priority != PRIORITY_DEFAULT:
         size += RECORD.size + queues_bytes
+    for queues, keys in post.keys:
+        size += RECORD.size + WORD_BYTES * len(queues) + len(keys)
+    if messages.groups:
+        size += RECORD.size + queues_bytes + WORD_BYTES * len(messages.bodies)
     return size
 
 

@@ -6,7 +6,7 @@ Rule 2. The protocols are for the type checker only. The classes are in link/ an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from ambermq.protocol.amqp10.performatives.classes import Attach, Coordinator, DeliveryState, Error, Source, Target
@@ -89,8 +89,10 @@ class LinkEndpoint(Protocol):
         offered_capabilities: Sequence[str] = (),
         desired_capabilities: Sequence[str] = (),
         properties: dict[Any, Any] | None = None,
+        unsettled: Mapping[bytes, DeliveryState | None] | None = None,
+        unsettled_bytes_max: int = 0,
     ) -> None:
-        """Answer the peer's attach with the actual termini."""
+        """Answer the peer's attach with the actual termini, and with our unsettled map."""
 
     def refuse(self, error: Error) -> None:
         """Answer the peer's attach with a null terminus, then detach."""

@@ -90,6 +90,8 @@ class TransferRun(Struct):
     state: TransactionalState | None = None
     """The transaction of a message that is reported alone; None for none."""
 
+    is_resumed: bool = False
+    """Whether the peer resumes the delivery of a message that is reported alone. Its payload may be empty then."""
     before_bytes: int = 0
     """The bytes of a message that is reported alone, as pieces before this event."""
 
@@ -151,7 +153,7 @@ class LinkDetached(Struct):
     """A link ended: the peer detached it, attached it again, or made an error. A detach of this end has no event."""
 
     link: LinkEndpoint
-    """The link; its unsettled deliveries are forgotten."""
+    """The link; its unsettled deliveries are forgotten here. The owner may keep them for a resumption."""
 
     closed: bool
     """Whether the terminus ends too; if False, the peer may attach to it again."""

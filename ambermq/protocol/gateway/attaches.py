@@ -9,19 +9,22 @@ from functools import partial
 from typing import Final, Protocol, final
 
 from ambermq.engine.commands import AttachConsumer, AttachProducer
+from ambermq.engine.entries.outcome import Outcome
 from ambermq.engine.errors import Refused
 from ambermq.protocol.amqp10.endpoints import LinkEndpoint
+from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.link.receiver import Receiver
+from ambermq.protocol.amqp10.link.resumption import UnsettledMap, is_terminal, unsettled_of
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import Attach, Coordinator, Error
-from ambermq.protocol.amqp10.spec import AmqpCondition
+from ambermq.protocol.amqp10.spec import AmqpCondition, ReceiverSettleMode
 from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.auth.access import Action
 from ambermq.protocol.gateway.broker_nodes import BrokerNodes
 from ambermq.protocol.gateway.connection_links import ConnectionLinks
 from ambermq.protocol.gateway.connection_peer import ConnectionPeer
 from ambermq.protocol.gateway.gateway import Gateway
-from ambermq.protocol.gateway.links.attach_terms import Refusal, consuming_terms, producing_terms
+from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms, Refusal, consuming_terms, producing_terms
 from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.links.dead_letter_alias import is_alias, resolved_terms
 from ambermq.protocol.gateway.links.detached_nodes import DetachedNodes
@@ -32,11 +35,13 @@ from ambermq.protocol.gateway.links.link_authority import (
     check_producer,
     owner_of,
 )
+from ambermq.protocol.gateway.links.outcome_mapping import outcome_of
 from ambermq.protocol.gateway.links.producer_link import ProducerLink
 from ambermq.protocol.gateway.links.relay_guard import relay_guard
 from ambermq.protocol.gateway.nodes import cbs_node as claims
 from ambermq.protocol.gateway.nodes import management_node as management
 from ambermq.protocol.gateway.nodes.connection_tokens import ConnectionTokens, no_token
+from ambermq.protocol.gateway.recovery.second_mode import receiver_settle_mode
 from ambermq.protocol.gateway.sources.source import SourcePeer
 from ambermq.protocol.gateway.transactions.connection_transactions import ConnectionTransactions
 
@@ -104,7 +109,8 @@ class Attaches:
                 raise Refusal(AmqpCondition.UNAUTHORIZED_ACCESS, "this connection takes no transactions")
             self._transactions.attach(link)
             return
-        terms = producing_terms(_attach_of(link))
+        config = self._links.gateway.engine.config
+        terms = producing_terms(_attach_of(link), config)
         self._check_address(terms.address)
         if self._nodes.attach_requests(link, terms.address):
             link.session.resume()
@@ -112,6 +118,11 @@ class Attaches:
         terms = self._detached_nodes.producing_terms(link, terms)
         may_create = check_producer(self._peer, terms)
         producer_link = ProducerLink(self._peer, link, self._links.gateway.limits, terms)
+        unsettled = self._unsettled(link)
+        producer_link.is_second = self._is_second(link)
+        cut_tag = self._links.scopes.take_cut(link.name)
+        if unsettled is not None:
+            producer_link.note_resumption(unsettled, cut_tag)
         producer_link.guard = None if terms.dynamic is not None else relay_guard(self._peer, terms.address)
         self._links.producers[link] = producer_link
         self._links.gateway.links.add(self._peer, link)
@@ -127,8 +138,24 @@ class Attaches:
                 may_create,
                 by=owner_of(self._peer),
                 must_exist=terms.must_exist,
+                keeping=terms.kept.keeping,
+                resumes=None if unsettled is None else frozenset(unsettled),
+                is_incomplete=_attach_of(link).incomplete_unsettled,
             )
         )
+
+    def _is_second(self, link: Receiver) -> bool:
+        """Return whether a sender settles after it knows the outcome."""
+        mode = receiver_settle_mode(_attach_of(link), self._peer.connection.remote_open)
+        return mode == ReceiverSettleMode.SECOND
+
+    def _unsettled(self, link: LinkEndpoint) -> UnsettledMap | None:
+        """Return the unsettled map of a peer's attach; None if it resumes no link. Raises Refusal for a bad one."""
+        try:
+            unsettled = unsettled_of(_attach_of(link))
+        except DecodeError as error:
+            raise Refusal(AmqpCondition.INVALID_FIELD, f"the unsettled map: {error.description}") from error
+        return unsettled
 
     def _attach_consumer(self, link: Sender) -> None:
         source = _attach_of(link).source
@@ -151,6 +178,8 @@ class Attaches:
             self._links.gateway.links.add(self._peer, link)
             return
         consumer_link = ConsumerLink(self._peer, link, terms)
+        consumer_link.is_service_bus = self._nodes.has_claims
+        unsettled = consumer_link.unsettled = self._unsettled(link)
         self._links.consumers[link] = consumer_link
         self._links.gateway.links.add(self._peer, link)
         self._links.gateway.lost_links.submit(
@@ -172,6 +201,8 @@ class Attaches:
                 priority=terms.priority,
                 is_exclusive=terms.is_exclusive,
                 rate=terms.rate,
+                keeping=terms.kept.keeping,
+                resumes=None if unsettled is None else _outcomes(link, unsettled, terms),
             )
         )
 
@@ -242,6 +273,16 @@ class Attaches:
         if self._peer.identity.scope is not None and address != management.ADDRESS:
             why = f"this connection is bound to {management.ADDRESS}, not to {address!r:.80}"
             raise Refusal(AmqpCondition.UNAUTHORIZED_ACCESS, why)
+
+
+def _outcomes(link: Sender, unsettled: UnsettledMap, terms: ConsumingTerms) -> dict[int, Outcome | None]:
+    """Return the words that a receiver has not settled, each with the outcome that it has reached."""
+    outcomes: dict[int, Outcome | None] = {}
+    for tag, state in unsettled.items():
+        word = link.token_of(tag)
+        if word is not None:
+            outcomes[word] = outcome_of(state, terms.default_outcome) if is_terminal(state) else None
+    return outcomes
 
 
 def _attach_of(link: LinkEndpoint) -> Attach:

@@ -1,6 +1,6 @@
-"""The nodes `$management` and `$cbs` of one connection, each created by the first attach to it.
+"""The broker's own nodes of one connection, each created by the first attach to it.
 
-Rule: both use links of the same kind (nodes/request_response.py). So each event of a link goes to both.
+Rule: all use links of the same kind (nodes/request_response.py). So each event of a link goes to each of them.
 """
 
 from typing import final
@@ -11,12 +11,13 @@ from ambermq.protocol.amqp10.events import Disposed, TransferRun
 from ambermq.protocol.amqp10.link.receiver import Receiver
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.gateway.nodes import cbs_node as claims
+from ambermq.protocol.gateway.nodes import entity_node as entities
 from ambermq.protocol.gateway.nodes import management_node as management
 from ambermq.protocol.gateway.nodes.node_peer import NodePeer
 
 __all__ = ["BrokerNodes"]
 
-_Node = management.ManagementNode | claims.CbsNode
+_Node = management.ManagementNode | claims.CbsNode | entities.EntityNode
 
 
 @final
@@ -31,7 +32,7 @@ class BrokerNodes:
         self._nodes: dict[str, _Node] = {}
 
     def attach_requests(self, link: Receiver, address: str) -> bool:
-        """Accept a link for requests if the address is that of a node, and return whether it is."""
+        """Accept a link for requests if the address is that of a node, and return whether it is. Raises Refusal."""
         node = self._node(address)
         if node is None:
             return False
@@ -39,7 +40,7 @@ class BrokerNodes:
         return True
 
     def attach_replies(self, link: Sender, address: str) -> bool:
-        """Accept a link for answers if the address is that of a node, and return whether it is."""
+        """Accept a link for answers if the address is that of a node, and return whether it is. Raises Refusal."""
         node = self._node(address)
         if node is None:
             return False
@@ -52,6 +53,11 @@ class BrokerNodes:
             return False
         self._management.attach_replies(link)
         return True
+
+    @property
+    def has_claims(self) -> bool:
+        """Whether the connection has or had a link to `$cbs`, as clients of Service Bus have."""
+        return claims.ADDRESS in self._nodes
 
     def links(self) -> list[tuple[LinkEndpoint, str]]:
         """Return the links, each with the address of its node."""
@@ -83,12 +89,17 @@ class BrokerNodes:
 
     def detached(self, link: LinkEndpoint) -> None:
         """Forget a link."""
-        for node in self._nodes.values():
+        for address, node in list(self._nodes.items()):
             node.links.detached(link)
+            if isinstance(node, entities.EntityNode) and not node.links.all():
+                # There may be very many: one for each queue.
+                del self._nodes[address]
 
     def answered(self, effect: Answered | RefusedCommand) -> None:
         """Answer a request with the result of its command."""
-        if self._management is not None:
+        if isinstance(effect.key, entities.EntityRequest):
+            effect.key.node.answered(effect)
+        elif self._management is not None:
             self._management.answered(effect)
 
     def surveyed_bytes(self) -> int:
@@ -111,4 +122,8 @@ class BrokerNodes:
             node = self._management = self._nodes[address] = management.ManagementNode(self._peer)
         elif node is None and address == claims.ADDRESS:
             node = self._nodes[address] = claims.CbsNode(self._peer.token_check)
+        elif entities.is_entity_node(address):
+            entities.check_entity(self._peer, address)
+            if node is None:
+                node = self._nodes[address] = entities.EntityNode(self._peer, address)
         return node

@@ -56,6 +56,7 @@ from ambermq.protocol.gateway.nodes import management_node as management
 from ambermq.protocol.gateway.nodes.connection_tokens import ConnectionTokens, unauthorized
 from ambermq.protocol.gateway.nodes.node_peer import PutToken
 from ambermq.protocol.gateway.opening import OFFERED, check_idle_timeout, check_rules, check_vhost, open_properties
+from ambermq.protocol.gateway.recovery.link_keeping import LinkEnd
 from ambermq.protocol.gateway.sources.queue_browser import QueueBrowser
 from ambermq.protocol.gateway.sources.source import Source
 from ambermq.protocol.gateway.transactions.connection_transactions import ConnectionTransactions, DischargeRequest
@@ -240,6 +241,7 @@ class ConnectionGateway:
         for link in session.links():
             self._forget(link)
         self._detached_nodes.end_session(session)
+        self._links.end_session(session)
         session.end(error)
         self.gateway.touched[self] = None
 
@@ -291,6 +293,14 @@ class ConnectionGateway:
             self._publisher = InternalPublisher(self, management.ADDRESS, guard.may_create)
         self._publisher.post(message)
         return True
+
+    def consumer_of(self, queue: int, link: str) -> int:
+        """See NodePeer."""
+        known = self.gateway.engine.state.receivers.get(queue, ())
+        found = [
+            (key.name == link, one.consumer) for key, one in self._links.consumers.items() if one.consumer in known
+        ]
+        return max(found, default=(False, 0))[1]
 
     def producer_ready(self, producer_link: ProducerLink | InternalPublisher, ready: ProducerReady) -> None:
         """Answer a producer's attach, and grant its first credit."""
@@ -352,8 +362,8 @@ class ConnectionGateway:
         return None if self.tokens is None else partial(self.tokens.put, self)
 
     def stolen(self, link: LinkEndpoint) -> None:
-        """End a link that another connection has attached."""
-        self._forget(link)
+        """End a link that another connection has attached, and may resume."""
+        self._forget(link, end=LinkEnd.DETACH)
         why = f"link {link.name!r:.80} was attached by another connection"
         self._end(link, Error(condition=Symbol(LinkCondition.STOLEN), description=why))
         self.gateway.touched[self] = None
@@ -535,6 +545,10 @@ class ConnectionGateway:
 
     def _browsed(self, event: Disposed) -> None:
         source = self._links.sources.get(event.link)
+        producer_link = self._links.producers.get(event.link)
+        if producer_link is not None:
+            producer_link.settled(event)
+            return
         if source is not None:
             source.disposed(event)
             # It may have waited for room in the session.
@@ -551,7 +565,10 @@ class ConnectionGateway:
     def _detached(self, event: LinkDetached) -> None:
         if event.error is not None and event.link in self._links.producers:
             self._transactions.doom(f"link {event.link.name!r:.80} has ended: {event.error.description}")
-        self._forget(event.link, is_closed=event.closed and event.error is None, may_return=not event.closed)
+        is_stolen = event.error is not None and event.error.condition == LinkCondition.STOLEN
+        end = LinkEnd.DETACH if is_stolen or not event.closed else None
+        is_closed = event.closed and event.error is None
+        self._forget(event.link, is_closed=is_closed, may_return=not event.closed, end=end)
         self.relieve(event.link.session)
 
     def _end(self, link: LinkEndpoint, error: Error) -> None:
@@ -561,11 +578,14 @@ class ConnectionGateway:
 
     def _session_ended(self, event: SessionEnded) -> None:
         for link in event.session.links():
-            self._forget(link, may_return=True)
+            self._forget(link, may_return=True, end=LinkEnd.SESSION)
         self._detached_nodes.end_session(event.session)
+        self._links.end_session(event.session)
 
-    def _forget(self, link: LinkEndpoint, *, is_closed: bool = False, may_return: bool = False) -> None:
+    def _forget(
+        self, link: LinkEndpoint, *, is_closed: bool = False, may_return: bool = False, end: LinkEnd | None = None
+    ) -> None:
         """Detach a link from the engine, as `ConnectionLinks.forget` does, or from the nodes of the broker."""
-        self._links.forget(link, is_closed=is_closed, may_return=may_return)
+        self._links.forget(link, is_closed=is_closed, may_return=may_return, end=end)
         self._nodes.detached(link)
         self._transactions.detached(link)

@@ -7,13 +7,15 @@ Rule 3. This object does not hold its connection: no cycle keeps the memory of a
 
 from typing import final
 
-from ambermq.engine.commands import DetachConsumer, DetachProducer
+from ambermq.engine.commands import DetachConsumer, DetachProducer, ExpireLinks, Suspension
 from ambermq.engine.model.state import State
 from ambermq.protocol.amqp10.endpoints import LinkEndpoint, SessionEndpoint
 from ambermq.protocol.gateway.gateway import Gateway
 from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.links.detached_nodes import DetachedNodes
 from ambermq.protocol.gateway.links.producer_link import ProducerLink
+from ambermq.protocol.gateway.recovery.link_keeping import LinkEnd, LinkKeeping
+from ambermq.protocol.gateway.recovery.link_scopes import LinkScopes
 from ambermq.protocol.gateway.sources.source import Source
 from ambermq.protocol.management.peers.ports import LinkRow
 
@@ -24,7 +26,7 @@ __all__ = ["ConnectionLinks", "message_bytes"]
 class ConnectionLinks:
     """The producers, consumers and sources of one connection by their links."""
 
-    __slots__ = ("_detached_nodes", "_ended_in", "_ended_out", "consumers", "gateway", "producers", "sources")
+    __slots__ = ("_detached_nodes", "_ended_in", "_ended_out", "consumers", "gateway", "producers", "scopes", "sources")
 
     def __init__(self, gateway: Gateway, detached_nodes: DetachedNodes) -> None:
         self.gateway = gateway
@@ -33,6 +35,8 @@ class ConnectionLinks:
         self.producers: dict[LinkEndpoint, ProducerLink] = {}
         self.consumers: dict[LinkEndpoint, ConsumerLink] = {}
         self.sources: dict[LinkEndpoint, Source] = {}
+        self.scopes = LinkScopes()
+        """The suspended links whose session or connection has not ended."""
         self._ended_in = self._ended_out = 0
         """The messages of links that have ended: sent by the peer, and sent to it."""
 
@@ -83,7 +87,11 @@ class ConnectionLinks:
         if ended is not None:
             ended.is_open = False
             ended.close()
+            if isinstance(ended, ProducerLink):
+                ended.forget()
             self._count(ended)
+            if isinstance(ended, ConsumerLink):
+                ended.end_follower()
         self._remove_source(link)
 
     def lost(self) -> None:
@@ -92,27 +100,50 @@ class ConnectionLinks:
             for link in links:
                 self.gateway.links.remove(link)
         self._ended_in, self._ended_out = self.traffic_counts()
+        for consumer_link in self.consumers.values():
+            consumer_link.end_follower()
         self.gateway.lost_links.add(self.producers.values(), self.consumers.values())
         for source in self.sources.values():
             self.gateway.sources.forget(source)
         self.producers, self.consumers, self.sources = {}, {}, {}
+        self._expire(self.scopes.end())
 
-    def forget(self, link: LinkEndpoint, *, is_closed: bool = False, may_return: bool = False) -> None:
+    def end_session(self, session: SessionEndpoint) -> None:
+        """Begin the timeouts of the suspended links that end with a session; those that it had are forgotten."""
+        self._expire(self.scopes.end_session(session))
+
+    def _expire(self, links: tuple[int, ...]) -> None:
+        if links:
+            self.gateway.lost_links.submit(ExpireLinks(links))
+
+    def forget(
+        self,
+        link: LinkEndpoint,
+        *,
+        is_closed: bool = False,
+        may_return: bool = False,
+        end: LinkEnd | None = None,
+    ) -> None:
         """Detach a link from the engine; with `is_closed` the peer closed its source.
 
-        With `may_return` its dynamic node goes on: the peer may attach the link again.
+        With `may_return` its dynamic node goes on: the peer may attach the link again. `end` is what ended a link that
+        may be resumed.
         """
         self.gateway.links.remove(link)
         producer_link = self.producers.pop(link, None)
         if producer_link is not None:
             self._count(producer_link)
             keeps_node = may_return and self._keeps_node(link, producer_link)
-            self._end_producer(producer_link, keeps_node=keeps_node)
+            if end is LinkEnd.DETACH:
+                self.scopes.add_cut(link.name, producer_link.link.cut_tag)
+            suspension = producer_link.terms.kept.suspension(end)
+            self._end_producer(producer_link, keeps_node=keeps_node, suspension=suspension)
         consumer_link = self.consumers.pop(link, None)
         if consumer_link is not None:
             self._count(consumer_link)
             keeps_node = may_return and self._keeps_node(link, consumer_link)
-            self._end_consumer(consumer_link, is_closed=is_closed, keeps_node=keeps_node)
+            suspension = consumer_link.terms.kept.suspension(end)
+            self._end_consumer(consumer_link, is_closed=is_closed, keeps_node=keeps_node, suspension=suspension)
         if not may_return:
             self._detached_nodes.close(link)
         self._remove_source(link)
@@ -157,13 +188,15 @@ class ConnectionLinks:
         is_closed: bool = False,
         keeps_node: bool = False,
         by: str = "",
+        suspension: Suspension = Suspension.NONE,
     ) -> None:
         """Detach a consumer from the engine; `unsent` are the packed words of deliveries that did not fail.
 
         `by` is the user that closes the link of another one.
         """
         self.gateway.consumers.pop(consumer, None)
-        self.gateway.engine.submit(DetachConsumer(consumer, unsent, is_closed, keeps_node, by=by))
+        command = DetachConsumer(consumer, unsent, is_closed, keeps_node, suspension=suspension, by=by)
+        self.gateway.engine.submit(command)
 
     def _remove_source(self, link: LinkEndpoint) -> None:
         source = self.sources.pop(link, None)
@@ -179,21 +212,37 @@ class ConnectionLinks:
         consumer = state.consumers.get(ended.consumer)
         return self._detached_nodes.keep(link, ended.terms.dynamic, 0 if consumer is None else consumer.owns)
 
-    def _end_producer(self, producer_link: ProducerLink, *, keeps_node: bool) -> None:
+    def _note_open(self, link: int, kept: LinkKeeping, session: SessionEndpoint, suspension: Suspension) -> None:
+        """Note a link that is suspended while its session or its connection lasts."""
+        if suspension is Suspension.OPEN:
+            self._expire(self.scopes.add(link, session if kept.ends_with_session else None))
+
+    def _end_producer(self, producer_link: ProducerLink, *, keeps_node: bool, suspension: Suspension) -> None:
         producer_link.is_open = False
         producer_link.close()
+        producer_link.forget()
         if producer_link.producer:
             self.gateway.producers.pop(producer_link.producer, None)
             by = producer_link.peer.closed_by
-            self.gateway.engine.submit(DetachProducer(producer_link.producer, keeps_node, by=by))
+            command = DetachProducer(producer_link.producer, keeps_node, suspension, by=by)
+            self.gateway.engine.submit(command)
+            session = producer_link.link.session
+            self._note_open(producer_link.producer, producer_link.terms.kept, session, suspension)
 
-    def _end_consumer(self, consumer_link: ConsumerLink, *, is_closed: bool, keeps_node: bool) -> None:
+    def _end_consumer(
+        self, consumer_link: ConsumerLink, *, is_closed: bool, keeps_node: bool, suspension: Suspension
+    ) -> None:
+        consumer_link.end_follower()
         consumer_link.is_open, consumer_link.is_closed = False, is_closed
         consumer_link.close()
         if consumer_link.consumer:
             unsent = consumer_link.unsent()
             by = consumer_link.peer.closed_by
-            self.detach_consumer(consumer_link.consumer, unsent, is_closed=is_closed, keeps_node=keeps_node, by=by)
+            consumer, kept = consumer_link.consumer, consumer_link.terms.kept
+            self.detach_consumer(
+                consumer, unsent, is_closed=is_closed, keeps_node=keeps_node, by=by, suspension=suspension
+            )
+            self._note_open(consumer, kept, consumer_link.link.session, suspension)
 
 
 def _consumer_row(link: ConsumerLink, state: State) -> LinkRow:

@@ -21,10 +21,12 @@ from ambermq.engine.effects import (
     Deliver,
     Drained,
     Effect,
+    LocksExpired,
     OutcomeApplied,
     ProducerReady,
     ProducersEnded,
     PublishDone,
+    QueueBlocked,
     RefusedCommand,
 )
 from ambermq.engine.history.background_queries import BackgroundQueries
@@ -134,6 +136,8 @@ class Gateway:
         """Why producers are held back: disk, memory, descriptors or unsynced; empty while they are not."""
         self.queue_full_blocks = self.queue_full_ends = 0
         """The producers that were told of a full queue, or of its end, since the server read the numbers last."""
+        self.full_queues: dict[str, dict[ProducerLink, None]] = {}
+        """The full queues with the policy `block`, by name, each with the links that wait for credit."""
         self.age_us: Callable[[Queue], int | None] = lambda _queue: None
         """The age of the oldest message that waits on a queue; the server sets it. None: not known."""
         self.now_s: Callable[[], int] = _no_clock
@@ -221,6 +225,10 @@ class Gateway:
                 uploading.piece_stored(effect)
                 self.uploads.stored(effect.size)
                 self.touched[uploading.peer] = None
+            case LocksExpired():
+                locked = self.consumers.get(effect.consumer)
+                if locked is not None:
+                    locked.expire(effect)
             case Drained():
                 self._drained(effect)
             case ActiveChanged():
@@ -228,6 +236,8 @@ class Gateway:
                 if told.is_open:
                     told.link.tell_active(is_active=effect.is_active)
                     self.touched[told.peer] = None
+            case QueueBlocked():
+                self._queue_blocked(effect)
             case ConsumerReady():
                 self._consumer_ready(effect)
             case ProducerReady():
@@ -276,6 +286,15 @@ class Gateway:
             peer.tell_blocked(reason)
             self.touched[peer] = None
 
+    def _queue_blocked(self, effect: QueueBlocked) -> None:
+        """Hold the producers of a queue back from now on, or grant their credit again."""
+        if effect.is_blocked:
+            self.full_queues.setdefault(effect.queue, {})
+            return
+        for producer_link in self.full_queues.pop(effect.queue, {}):
+            producer_link.resume()
+            self.touched[producer_link.peer] = None
+
     def _drained(self, effect: Drained) -> None:
         consumer_link: ConsumerLink = effect.link
         # A backlog still needs its credit; the drain continues when the window opens.
@@ -289,6 +308,8 @@ class Gateway:
         consumer_link: ConsumerLink = effect.key
         self.consumers[effect.consumer] = consumer_link
         consumer_link.peer.consumer_ready(consumer_link, effect)
+        if effect.follows and consumer_link.is_open and not self.sources.follow_queue(consumer_link, effect.follows):
+            self.consumers.pop(effect.consumer, None)
         self.touched[consumer_link.peer] = None
 
     def _consumer_ended(self, effect: ConsumerEnded) -> None:

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol, final
 
-from ambermq.engine.commands import Command, DetachConsumer, DetachProducer
+from ambermq.engine.commands import Command, DetachConsumer, DetachProducer, Suspension
 from ambermq.protocol.gateway.engine_port import EnginePort
 from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.links.producer_link import ProducerLink
@@ -54,6 +54,7 @@ class LostLinks:
         for producer_link in producer_links:
             producer_link.is_open = False
             producer_link.close()
+            producer_link.forget()
             self.links.append(producer_link)
         for consumer_link in consumer_links:
             consumer_link.lose()
@@ -83,11 +84,15 @@ class LostLinks:
             if isinstance(link, ConsumerLink):
                 if link.consumer:
                     consumers.pop(link.consumer, None)
-                    submit(DetachConsumer(link.consumer, link.unsent(), by=link.peer.closed_by))
+                    by = link.peer.closed_by
+                    kept = Suspension.NONE if by else link.terms.kept.at_loss
+                    submit(DetachConsumer(link.consumer, link.unsent(), suspension=kept, by=by))
             elif isinstance(link, ProducerLink):
                 if link.producer:
                     producers.pop(link.producer, None)
-                    submit(DetachProducer(link.producer, by=link.peer.closed_by))
+                    by = link.peer.closed_by
+                    kept = Suspension.NONE if by else link.terms.kept.at_loss
+                    submit(DetachProducer(link.producer, suspension=kept, by=by))
             elif callable(link):
                 link()
             else:

@@ -101,6 +101,7 @@ VHOST_METRICS: Final = (
     _counter("messages_rejected", "Deliveries that consumers rejected."),
     _counter("messages_released", "Deliveries that consumers returned, not as failed."),
     _counter("messages_unroutable", "Messages that no queue took, released to their producers."),
+    _counter("outcomes_late", "Outcomes of consumers that came after the end of a lock, and changed nothing."),
     _gauge("producers", "Links that send."),
     _gauge("producers_starved", "Those of them that have no credit."),
     _gauge("queues", "Queues."),
@@ -144,6 +145,7 @@ QUEUE_METRICS: Final = (
     _counter("queue_damaged_messages", "Messages lost by damage of the log."),
     _counter("queue_dead_lettered_messages", "Messages that the broker moved to the dead-letter target."),
     _counter("queue_moved_messages", "Messages that a person moved to another queue."),
+    _counter("queue_duplicate_messages", "Messages that were accepted and not stored, because their ids came before."),
     _gauge(
         "queue_undeliverable_messages",
         "Messages that are set aside for a dead-letter target that takes none now.",

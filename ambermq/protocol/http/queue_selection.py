@@ -18,7 +18,7 @@ __all__ = ["QUEUES_PER_TURN", "QUEUE_VALUES", "QueueSelection", "values_of"]
 
 QUEUES_PER_TURN: Final = 1000
 """The queues that one turn of the event loop visits."""
-QUEUE_VALUES: Final = 18
+QUEUE_VALUES: Final = 19
 """The numbers of `values_of`."""
 
 
@@ -41,6 +41,7 @@ def values_of(queue: Queue) -> tuple[int, ...]:
         counters.damaged,
         counters.dead_lettered,
         counters.moved,
+        counters.duplicates,
         queue.aside.count,
         queue.delayed.count,
         queue.scheduled.count,

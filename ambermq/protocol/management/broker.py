@@ -58,6 +58,7 @@ BROKER_ATTRIBUTES: Final = (
     "messages_rejected",
     "messages_released",
     "messages_unroutable",
+    "outcomes_late",
     "process_memory_bytes",
     "process_memory_high_bytes",
     "process_memory_is_low",

@@ -21,6 +21,7 @@ from ambermq.protocol.management.administration.configuration import (
 from ambermq.protocol.management.attachments import ATTACHMENT_ATTRIBUTES, ATTACHMENT_OPERATIONS, ATTACHMENT_TYPE
 from ambermq.protocol.management.broker import BROKER_ATTRIBUTES, BROKER_OPERATIONS, BROKER_TYPE, GET_LIMITS, limits
 from ambermq.protocol.management.compactions import COMPACTION_OPERATIONS, COMPACTION_TYPE
+from ambermq.protocol.management.messages.locks import LOCK_OPERATIONS
 from ambermq.protocol.management.messages.operations import MESSAGE_OPERATIONS
 from ambermq.protocol.management.muxers import MUXER_ATTRIBUTES, MUXER_OPERATIONS, MUXER_TYPE
 from ambermq.protocol.management.peers.operations import (
@@ -65,7 +66,7 @@ class _Kind(NamedTuple):
 
 
 KINDS: Final[Mapping[str, _Kind]] = {
-    QUEUE_TYPE: _Kind(QUEUE_ATTRIBUTES, {**QUEUE_OPERATIONS, **MESSAGE_OPERATIONS}),
+    QUEUE_TYPE: _Kind(QUEUE_ATTRIBUTES, {**QUEUE_OPERATIONS, **MESSAGE_OPERATIONS, **LOCK_OPERATIONS}),
     MUXER_TYPE: _Kind(MUXER_ATTRIBUTES, MUXER_OPERATIONS),
     ATTACHMENT_TYPE: _Kind(
         ATTACHMENT_ATTRIBUTES,

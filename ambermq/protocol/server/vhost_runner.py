@@ -310,6 +310,8 @@ class VhostRunner:
             structlog.get_logger().warning("disk space not freed", vhost=self.name, reason=fault)
         self._log_index_faults()
         self._log_format_raised()
+        for queue, count in self.engine.take_looped():
+            structlog.get_logger().warning("dead letters loop", vhost=self.name, queue=queue, ended=count)
         self.gateway.sources.end_expired(now_ms)
         self.engine.log.bodies.age()
         self._check_room()

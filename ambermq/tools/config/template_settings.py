@@ -17,6 +17,7 @@ from ambermq.engine.model.queue_template import PREDEFINED, QueueTemplate, Queue
 from ambermq.engine.patterns.pattern import check_pattern
 from ambermq.engine.selectors.fields import fault_of
 from ambermq.engine.settings.queue_settings import new_settings
+from ambermq.engine.settings.setting_conflicts import check_combination
 from ambermq.engine.settings.setting_table import SETTINGS
 from ambermq.tools.config.attachment_options import ARGUMENT_KEYS, options_in
 from ambermq.tools.terminal.errors import ToolError
@@ -73,6 +74,10 @@ def _read(table: Any, where: str, mistakes: list[ToolError]) -> QueueTemplate:
         except ToolError as mistake:
             mistakes.append(mistake)
     settings = new_settings(name, **properties)
+    try:
+        check_combination(settings)
+    except EngineError as error:
+        mistakes.append(ToolError(str(error), where=where, code=ExitCode.USAGE))
     return QueueTemplate(settings, pattern, _attach(table.get("attach", []), where))
 
 

@@ -21,6 +21,9 @@ from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.events import (
     ConsumerAttached,
     ConsumerDetached,
+    LinkEnded,
+    LinkResumed,
+    LinkSuspended,
     ProducerAttached,
     Published,
     QueueDeclared,
@@ -52,7 +55,8 @@ _PUBLISHED: Final = NUMBERS[Published]
 _SETTLED: Final = NUMBERS[Settled]
 _QUEUE_DECLARED: Final = NUMBERS[QueueDeclared]
 _CONSUMER_ATTACHED: Final = NUMBERS[ConsumerAttached]
-_CONSUMER_DETACHED: Final = NUMBERS[ConsumerDetached]
+_OF_CONSUMERS: Final = np.array([NUMBERS[one] for one in (ConsumerDetached, LinkSuspended, LinkResumed, LinkEnded)])
+"""The events whose queue is that of their consumer."""
 _NAMING: Final = (_QUEUE_DECLARED, NUMBERS[ProducerAttached], _CONSUMER_ATTACHED)
 _OF_MESSAGES: Final = frozenset({"message_offset", "container", "count", "size"})
 _TYPES: Final = np.array([TYPE_NAMES.get(code, f"type {code}") for code in range(256)], dtype=object)
@@ -229,7 +233,7 @@ class _Table:
         wanted = self._is_wanted(records)
         kept = None if wanted.all() else np.flatnonzero(wanted)
         rows = rows_of(records, kept, with_messages=self._with_messages)
-        for link in np.flatnonzero(rows.type == _CONSUMER_DETACHED):
+        for link in np.flatnonzero(np.isin(rows.type, _OF_CONSUMERS)):
             rows.queue[link] = self._names.queue_of_link(int(rows.link[link]))
         if self._selection.queues is not None:
             rows = rows.where(self._is_about_queues(rows.queue))

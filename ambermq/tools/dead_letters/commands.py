@@ -11,6 +11,7 @@ from ambermq.engine.errors import Refused
 from ambermq.engine.history.timestamps import iso_time
 from ambermq.tools.client.broker_option import broker_options
 from ambermq.tools.client.queue_completion import complete_queue
+from ambermq.tools.dead_letters.edit_options import edit_of, edit_options
 from ambermq.tools.dead_letters.message_moves import connected_moves
 from ambermq.tools.dead_letters.selection import dead_letter_options, selection_of
 from ambermq.tools.messages.message_text import plain
@@ -96,24 +97,36 @@ def _shown(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 @dlq.command("redrive", epilog="Example: ambermq dlq redrive dead --source orders --data ./data")
 @click.argument("name", shell_complete=complete_queue)
 @click.option("--to", default="", metavar="QUEUE", help="To this queue. Default: where each message came from.")
+@edit_options
 @dead_letter_options
 @dry_run_option
 @broker_options
 @output_option
 def redrive(
-    name: str, to: str, dry_run: bool, url: str | None, data: str | None, output: str, **narrowing: Any
+    name: str,
+    to: str,
+    changes: tuple[str, ...],
+    removed: tuple[str, ...],
+    keep_id: bool,
+    dry_run: bool,
+    url: str | None,
+    data: str | None,
+    output: str,
+    **narrowing: Any,
 ) -> None:
     """Send dead letters of queue NAME back to where each came from.
 
     Each goes to the tail of that queue alone, with no failed delivery. Up to 1,000 messages go at a time, all or none.
-    Messages that a consumer holds stay. Exits 1 if some could not go back.
+    Messages that a consumer holds stay. With --set or --unset edited copies go in place of the messages. Exits 1 if
+    some could not go back.
     """
+    edit = edit_of(changes, removed, keep_id=keep_id)
     selection = selection_of(**narrowing)
     with connected_moves(url, data, name) as client:
         if dry_run:
             _tell_redrive(name, client.find(name, selection), output, to)
             return
-        counts = client.carry_out_on(name, "REDRIVE", selection, to=to)
+        counts = client.carry_out_on(name, "REDRIVE", selection, to=to, edit=edit)
     _report(name, counts, output)
 
 

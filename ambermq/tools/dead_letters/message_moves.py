@@ -25,6 +25,7 @@ __all__ = ["MessageMoves", "connected_moves"]
 _QUEUE_TYPE: Final = "org.ambermq.queue"
 _NAMED_MAX: Final = 1000
 _READING_SECONDS: Final = 0.005
+_NO_COUNTS: Final = ("to", "done", "is_reading")
 _VERBS: Final = {"MOVE": "moved", "COPY": "copied", "REDRIVE": "redriven", "REMOVE": "removed"}
 
 
@@ -53,8 +54,12 @@ class MessageMoves(QueueManagement):
             if page.get("is_reading"):
                 time.sleep(_READING_SECONDS)
 
-    def carry_out_on(self, name: str, operation: str, selection: Selection, *, to: str = "") -> Counter[str]:
+    def carry_out_on(
+        self, name: str, operation: str, selection: Selection, *, to: str = "", edit: dict[str, Any] | None = None
+    ) -> Counter[str]:
         """Move, copy, redrive or remove the selected messages; return the counts of the answers.
+
+        With `edit` the messages are redriven as edited copies, which takes more than one request for a page.
 
         Raises ToolError with the count so far if it is interrupted.
         """
@@ -62,14 +67,22 @@ class MessageMoves(QueueManagement):
         verb = _VERBS[operation]
         try:
             with ProgressCounter(verb) as progress:
-                for offsets in _pages(self.find(name, selection)):
-                    attributes: dict[str, Any] = {"offsets": offsets} | ({"to": to} if to else {})
-                    answer = self.request(operation, _QUEUE_TYPE, {"name": name}, attributes)[1]
-                    counts.update({key: int(count) for key, count in answer.items() if key != "to"})
-                    progress.show(counts["moved"] + counts["removed"])
+                for page in _pages(self.find(name, selection)):
+                    attributes: dict[str, Any] = {"to": to} if to else {}
+                    if edit is not None:
+                        attributes["edit"] = edit
+                    done = 0
+                    while done < len(page):
+                        attributes["offsets"] = page[done:]
+                        answer = self.request(operation, _QUEUE_TYPE, {"name": name}, attributes)[1]
+                        counts.update({key: int(count) for key, count in answer.items() if key not in _NO_COUNTS})
+                        progress.show(counts["moved"] + counts["removed"])
+                        if answer.get("is_reading"):
+                            time.sleep(_READING_SECONDS)
+                        done += int(answer.get("done", len(page)))
         except KeyboardInterrupt as error:
-            done = f"{counts['moved'] + counts['removed']:,} messages were {verb} before; the same command goes on"
-            raise ToolError("interrupted", where=name, advice=done, code=ExitCode.INTERRUPTED) from error
+            so_far = f"{counts['moved'] + counts['removed']:,} messages were {verb} before; the same command goes on"
+            raise ToolError("interrupted", where=name, advice=so_far, code=ExitCode.INTERRUPTED) from error
         return counts
 
     def cancel(self, name: str, offsets: Sequence[int]) -> Counter[str]:

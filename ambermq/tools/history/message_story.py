@@ -80,6 +80,8 @@ def _published(story: MessageStory, step: Step) -> list[dict[str, Any]]:
     published, producer = story.published, story.producer
     size, pieces = f"{published.size:,} bytes", len(published.chunks) + 1
     words = f"by {_link_text(story, published.producer)}"
+    if not published.producer:
+        words = f"an edited copy of the message at offset {story.edited_from or 'that its annotations name'}"
     if producer is not None:
         words += f" for {producer.destination!r}"
     words += f": {size}, {'durable' if published.durable else 'not durable'}"
@@ -97,6 +99,8 @@ def _why(story: MessageStory, route: Route, muxer: str | None) -> str:
     if route.passages:
         last = route.passages[-1].attachment.id
         return f"by {', then '.join(map(_passage, route.passages))}, where the queue is attached since offset {last}"
+    if not story.published.producer:
+        return "by a redrive"
     if story.producer is None:
         return "by a muxer that the history does not name"
     why = f"by {muxer or 'the address that it named'}"
@@ -164,6 +168,8 @@ def _discarded(_story: MessageStory, step: Step) -> str:
     assert isinstance(step.event, Discarded), "only that event makes such a step"
     if step.event.reason is DiscardReason.CANCELLED:
         return "its scheduled delivery was cancelled"
+    if step.event.reason is DiscardReason.EDITED:
+        return f"by a redrive with edits: its copy is the message at offset {step.event.copy}"
     return f"by the broker: {step.event.reason.text}"
 
 
@@ -202,6 +208,7 @@ _WORDS: Final[dict[StepKind, Callable[[MessageStory, Step], str]]] = {
     StepKind.RELEASED: _settled,
     StepKind.MODIFIED: _settled,
     StepKind.RETURNED: _returned,
+    StepKind.RESUMED: lambda story, step: f"by {_link_text(story, step.link)}",
     StepKind.PURGED: lambda _story, _step: "with all available messages",
     StepKind.DELETED: lambda _story, _step: "with the queue",
     StepKind.DISCARDED: _discarded,
@@ -211,6 +218,7 @@ _WORDS: Final[dict[StepKind, Callable[[MessageStory, Step], str]]] = {
     StepKind.ARRIVED: _arrived,
     StepKind.SCHEDULED: _scheduled,
     StepKind.DUE: lambda _story, step: _DUE if isinstance(step.event, Due) else "at the tail of the queue",
+    StepKind.DUPLICATED: lambda story, step: f"by {_link_text(story, step.link)}: its message-id again, not stored",
     StepKind.DAMAGED: lambda _story, _step: "its bytes are damaged: set aside",
 }
 

@@ -18,6 +18,7 @@ from ambermq.engine.events import (
     Damaged,
     Discarded,
     Due,
+    Duplicated,
     Event,
     Moved,
     Published,
@@ -81,7 +82,7 @@ def _entries_of(event: Event) -> Iterable[int]:
             return range(event.offset, next_after(event))
         case Moved():
             return [*map(entry_of, unpack_words(event.words)), *range(event.offset, next_after(event))]
-        case Acquired() | Settled() | Damaged() | Discarded() | Due() | Scheduled() | SetAside():
+        case Acquired() | Settled() | Damaged() | Discarded() | Due() | Duplicated() | Scheduled() | SetAside():
             return [entry_of(word) for word in unpack_words(event.words)]
     return ()
 

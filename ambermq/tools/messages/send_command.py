@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import IO, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 import click
 
@@ -16,6 +16,7 @@ from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient, created_queue
 from ambermq.tools.client.near_queues import near_queues
 from ambermq.tools.client.queue_completion import complete_queue
+from ambermq.tools.messages.header_options import MessageFields, fields_of, header_options
 from ambermq.tools.messages.message_file import message_size, pieces_of
 from ambermq.tools.messages.message_input import (
     MEMORY_BYTES_MAX,
@@ -99,6 +100,7 @@ class _LargeBody(NamedTuple):
 @click.option("--no-create", is_flag=True, help="Exit 6 if there is no queue at ADDRESS, instead of creating it.")
 @click.option("--property", "pairs", multiple=True, metavar="K=V", help="Application property; may be repeated.")
 @click.option("--id", "message_id", help="Message-id; with --count they are ID-1, ID-2 and so on.")
+@header_options
 @click.option("--durable/--no-durable", default=True, show_default=True, help="Send durable messages.")
 @click.option(
     "--keep-header", is_flag=True, help="With --ndjson also send the lines' delivery counts and delivery annotations."
@@ -131,6 +133,7 @@ def send(
     rate: float | None,
     timeout: float,
     output: str,
+    **header: Any,
 ) -> None:
     """Send messages to ADDRESS and wait until they are accepted.
 
@@ -140,7 +143,7 @@ def send(
     command says so on standard error.
     """
     target = BrokerUrl.parse(broker_url(url, data))
-    properties = _properties(pairs)
+    properties, fields = _properties(pairs), fields_of(**header)
     if ndjson and lines:
         raise click.UsageError("give --lines or --ndjson, not both")
     if ndjson or lines:
@@ -172,7 +175,7 @@ def send(
         whole = count if path is None or file is not None else None
         began = time.monotonic()
         with _accepted_count_in_errors(publisher, address), ProgressCounter("sent", whole) as progress:
-            _publish(publisher, drafts, properties, encode, progress, rate=rate, large=large)
+            _publish(publisher, _with_fields(drafts, properties, fields), encode, progress, rate=rate, large=large)
         _report(publisher, address, time.monotonic() - began, output)
 
 
@@ -196,6 +199,17 @@ def _encoded(draft: MessageDraft, number: int, *, durable: bool, keep_header: bo
     return draft_bytes(draft, durable=durable, keep_header=keep_header, where=f"message {number + 1}")
 
 
+def _with_fields(
+    drafts: Iterator[MessageDraft], properties: dict[str, str], fields: MessageFields
+) -> Iterator[MessageDraft]:
+    """Yield drafts with the application properties and the fields of the command's options."""
+    for draft in drafts:
+        if properties:
+            draft.properties = with_properties(draft.properties, properties)
+        fields.set_in(draft)
+        yield draft
+
+
 def _print_reason(reason: str) -> None:
     """Print on standard error why no message leaves."""
     click.echo(f"waiting: the broker gives no credit and no outcome ({reason or 'it gave no reason'})", err=True)
@@ -204,7 +218,6 @@ def _print_reason(reason: str) -> None:
 def _publish(
     publisher: Publisher,
     drafts: Iterator[MessageDraft],
-    properties: dict[str, str],
     encode: Encode,
     progress: ProgressCounter,
     *,
@@ -213,8 +226,6 @@ def _publish(
 ) -> None:
     began = time.monotonic()
     for number, draft in enumerate(drafts):
-        if properties:
-            draft.properties = with_properties(draft.properties, properties)
         if rate:
             publisher.wait_until(began + number / rate)
         if large is None:

@@ -10,10 +10,14 @@ from ambermq.engine.events import (
     ConsumerAttached,
     ConsumerDetached,
     Event,
+    LinkEnded,
+    LinkResumed,
+    LinkSuspended,
     MuxerDeclared,
     ProducerAttached,
     ProducerDetached,
     QueueDeclared,
+    TagsKept,
 )
 from ambermq.engine.records.event_fields import queues_of
 
@@ -80,6 +84,10 @@ class IdNames:
                 return self._node(event.producer)
             case ConsumerDetached():
                 return self._node(event.consumer)
+            case LinkSuspended() | LinkResumed() | LinkEnded():
+                return self._node(event.link)
+            case TagsKept():
+                return self._node(event.producer)
         return tuple(map(self.queue, queues_of(event)))
 
     def _node(self, link: int) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ _METAVARS: Final = {
     SettingKind.BYTES: "SIZE",
     SettingKind.ADDRESS: "ADDRESS",
     SettingKind.DURATION: "DURATION",
+    SettingKind.FIELD: "FIELD",
 }
 _EXPECTED: Final = {SettingKind.BYTES: "a size such as 64MiB", SettingKind.DURATION: "a duration such as 10min"}
 

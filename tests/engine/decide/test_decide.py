@@ -87,7 +87,7 @@ def test_attaching_creates_a_queue_once() -> None:
     assert world.do(AttachConsumer("key", "/queues/q", "container", "link")) == [ConsumerReady("key", 6)]
     assert world.events[6:] == [ConsumerAttached(6, 1_000, QUEUE, "container", "link")]
     assert (producer, world.state.consumers[6].queue) == (5, QUEUE)
-    assert world.do(AttachProducer("key", "q", "container", "link")) == [ProducerReady("key", 7)]
+    assert world.do(AttachProducer("key", "q", "container", "link")) == [ProducerReady("key", 7, queue="q")]
 
 
 LIMITS = EngineConfig(queues_max=1, producers_max=2, consumers_max=2, queue_messages_max=3, name_bytes_max=8)

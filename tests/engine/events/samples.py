@@ -25,7 +25,14 @@ from ambermq.engine.events import (
     Discarded,
     Drawn,
     Due,
+    Duplicated,
     Event,
+    Grouped,
+    Identified,
+    Keyed,
+    LinkEnded,
+    LinkResumed,
+    LinkSuspended,
     Lost,
     Moved,
     MuxerDeclared,
@@ -46,6 +53,7 @@ from ambermq.engine.events import (
     Settled,
     Started,
     Subscribed,
+    TagsKept,
     Timed,
     UploadEnded,
 )
@@ -54,6 +62,7 @@ from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.engine.model.publish_options import PublishOptions, Unroutable
 from ambermq.engine.model.subscription import Subscription
+from ambermq.engine.model.suspended_link import Keeping
 from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.engine.settings.queue_settings import DROP_HEAD, Settings
 
@@ -92,6 +101,7 @@ WIRING: Final[tuple[Event, ...]] = (
 
 _PLAIN: Final = (
     Sample(Started(0, TIME_US, 3), "the broker started, epoch 3"),
+    Sample(Started(0, TIME_US, 3, kept=(4, 98)), "the broker started, epoch 3"),
     Sample(Started(0, TIME_US, 1, VhostMode.ADVANCED), "the broker started, epoch 1, in advanced mode"),
     Sample(WIRING[1], "queue 'orders' declared, at most 1,000 messages"),
     Sample(
@@ -142,15 +152,46 @@ _PLAIN: Final = (
     Sample(Detached(5, TIME_US, 1, 2, 5, "orders"), "queue 'orders' detached from 'QUEUE' for 'orders'"),
     Sample(Drawn(5, TIME_US, 1, 3), "muxer 'QUEUE' made the lossy draws of 3 messages"),
     Sample(WIRING[2], "shop/out sends to 'orders'"),
+    Sample(ProducerAttached(3, TIME_US, MUXER, "orders", "c", "l", keeping=Keeping(2, 5000)), "c/l sends to 'orders'"),
     Sample(
         ProducerAttached(3, TIME_US, 1, "orders", "container", "link", SENDING, 2, 2),
         "container/link sends to 'orders'",
     ),
     Sample(ProducerDetached(18, TIME_US, 3), "producer shop/out detached"),
     Sample(WIRING[3], "store/in receives from 'orders'"),
+    Sample(ConsumerAttached(4, TIME_US, 2, "c", "l", keeping=Keeping(2, 5000)), "c/l receives from 'orders'"),
     Sample(ConsumerAttached(4, TIME_US, 2, "c", "l", is_exclusive=True), "c/l receives from 'orders'"),
     Sample(ConsumerAttached(4, TIME_US, 2, "c", "l", "a = 1", 2), "c/l receives from 'orders' where a = 1"),
     Sample(ConsumerDetached(19, TIME_US, 4), "consumer store/in detached"),
+    Sample(
+        LinkSuspended(20, TIME_US, 4),
+        "link store/in suspended",
+        golden="000000000000000008000000000000000000000000000000040000000000000000000000000000000000000000002b00"
+        "0000000000000000",
+    ),
+    Sample(
+        LinkSuspended(20, TIME_US, 4, 5_000_000),
+        "link store/in suspended, until 5000000 us of elapsed time",
+        golden="000000000000000008000000000000000000000000000000040000000000000000000000000000000000000000002b00"
+        "404b4c0000000000",
+    ),
+    Sample(
+        LinkResumed(21, TIME_US, 4, 98),
+        "link store/in resumed by link 98",
+        golden="000000000000000008000000000000000000000000000000040000000000000000000000000000000000000000002c00"
+        "6200000000000000",
+    ),
+    Sample(
+        LinkEnded(22, TIME_US, 4),
+        "suspended link store/in ended",
+        golden="000000000000000000000000000000000000000000000000040000000000000000000000000000000000000000002d00",
+    ),
+    Sample(
+        TagsKept(23, TIME_US, 3, (b"a", b"bc"), (b"",)),
+        "delivery-tags of shop/out: 2 kept, 1 settled",
+        golden="000000000000000006000000000000000000000000000000030000000000000000000000000000000200000000002e00"
+        "016102626300",
+    ),
     Sample(Chunked(6, TIME_US, 3, b""), "a chunk of a large message from shop/out"),
     Sample(
         UploadEnded(16, TIME_US, 6),
@@ -216,6 +257,12 @@ _PLAIN: Final = (
         "392c2262797465735f6d6178223a323034382c226f766572666c6f77223a2264726f702d68656164227d7d",
     ),
     Sample(
+        Discarded(16, TIME_US, 2, DiscardReason.EDITED, make_words(11, [5]), "", 15),
+        "1 message of 'orders' discarded (edited): 11, edited copy 15",
+        golden="0000000000000000080000000000000002000000000000000f0000000000000000000000000000000100000018001b00"
+        "05000b0000000000",
+    ),
+    Sample(
         Discarded(16, TIME_US, 2, DiscardReason.LENGTH, make_words(11, [5, 6])),
         "2 messages of 'orders' discarded (length): 11 to 12",
         golden="000000000000000010000000000000000200000000000000000000000000000000000000000000000200000001001b00"
@@ -234,6 +281,31 @@ _PLAIN: Final = (
         "010000000000000002000000000000000300000000000000",
     ),
     Sample(
+        Identified(16, TIME_US, (2,), 100_000, WORDS, bytes(range(48))),
+        "the ids of 3 messages remembered on 'orders': 10 to 12",
+        golden="000000000000000048000000000000000200000000000000a08601000000000000000000000000000300000000002700"
+        "64000a000000000064000b000000000064000c0000000000000102030405060708090a0b0c0d0e0f1011121314151617"
+        "18191a1b1c1d1e1f202122232425262728292a2b2c2d2e2f",
+    ),
+    Sample(
+        Identified(16, TIME_US, (2, 3), 1, WORDS[:8], bytes(16)),
+        "the ids of 1 message remembered on 'orders', 'queue 3': 10",
+        golden="000000000000000028000000000000000000000000000000010000000000000000000000000000000100000000002704"
+        "64000a00000000000000000000000000000000000000000002000000000000000300000000000000",
+    ),
+    Sample(
+        Duplicated(16, TIME_US, (2,), 7, WORDS),
+        "3 messages from link 7 not stored on 'orders', duplicates of 10 to 12",
+        golden="000000000000000018000000000000000200000000000000070000000000000000000000000000000300000000002800"
+        "64000a000000000064000b000000000064000c0000000000",
+    ),
+    Sample(
+        Duplicated(16, TIME_US, (2, 3), 7, WORDS[:8]),
+        "1 message from link 7 not stored on 'orders', 'queue 3', duplicates of 10",
+        golden="000000000000000018000000000000000000000000000000070000000000000000000000000000000100000000002804"
+        "64000a000000000002000000000000000300000000000000",
+    ),
+    Sample(
         Prioritized(16, TIME_US, (2,), 11, 2, 9),
         "2 messages of 'orders' with priority 9: 11 to 12",
         golden="0000000000000000000000000000000002000000000000000b0000000000000000000000000000000200000009002200",
@@ -243,6 +315,30 @@ _PLAIN: Final = (
         "1 message of 'orders', 'queue 3' with priority 0: 11",
         golden="0000000000000000100000000000000000000000000000000b0000000000000000000000000000000100000000002204"
         "02000000000000000300000000000000",
+    ),
+    Sample(
+        Keyed(16, TIME_US, (2,), 11, bytes(range(16)) + bytes(16)),
+        "2 messages of 'orders' with keys: 11 to 12",
+        golden="0000000000000000200000000000000002000000000000000b0000000000000000000000000000000200000000002500"
+        "000102030405060708090a0b0c0d0e0f00000000000000000000000000000000",
+    ),
+    Sample(
+        Keyed(16, TIME_US, (2, 3), 11, bytes(range(16))),
+        "1 message of 'orders', 'queue 3' with keys: 11",
+        golden="0000000000000000200000000000000000000000000000000b0000000000000000000000000000000100000000002504"
+        "000102030405060708090a0b0c0d0e0f02000000000000000300000000000000",
+    ),
+    Sample(
+        Grouped(16, TIME_US, (2,), 11, 3, pack_words([6, 0, 7])),
+        "3 messages of 'orders' with groups, 1 in all: 11 to 13",
+        golden="0000000000000000180000000000000002000000000000000b0000000000000000000000000000000300000003002300"
+        "060000000000000000000000000000000700000000000000",
+    ),
+    Sample(
+        Grouped(16, TIME_US, (2, 3), 11, 2, pack_words([1 << 48])),
+        "2 messages of 'orders', 'queue 3' with groups, 1 in all: 11 to 12",
+        golden="0000000000000000180000000000000000000000000000000b0000000000000000000000000000000200000001002304"
+        "000000000000010002000000000000000300000000000000",
     ),
     Sample(
         Committed(16, TIME_US, 11, 3, 2),

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import fields
 
 from ambermq.engine.errors import EngineError
-from ambermq.engine.settings.queue_settings import COUNT_MAX, DROP_HEAD, REJECT, Settings
+from ambermq.engine.settings.queue_settings import COUNT_MAX, DROP_HEAD, REJECT, Settings, new_settings
 from ambermq.engine.settings.setting_table import (
     OFF,
     SETTINGS,
@@ -33,7 +33,12 @@ def test_each_is_switched_off_by_the_same_words(name: str, off: str) -> None:
     """And left as it is by None."""
     setting = SETTINGS[name]
     assert setting.value_of(off) == setting.default
-    values = {SettingKind.CHOICE: DROP_HEAD, SettingKind.FLAG: True, SettingKind.ADDRESS: "other"}
+    values = {
+        SettingKind.CHOICE: DROP_HEAD,
+        SettingKind.FLAG: True,
+        SettingKind.ADDRESS: "other",
+        SettingKind.FIELD: "other",
+    }
     other: dict[str, Any] = {name: values.get(setting.kind, 7)}
     changed = changed_settings(Settings(), other)
     assert getattr(changed, name) == other[name]
@@ -63,6 +68,23 @@ def test_settings_on_a_line() -> None:
     assert settings_text(Settings("t", 5)) == "messages_max 5 of template 't'"
     changed = changed_settings(Settings(), {"overflow": DROP_HEAD, "paused": True})
     assert settings_text(changed) == "messages_max 0, overflow drop-head, paused True of template 'normal'"
+
+
+def test_a_setting_that_new_queues_have_is_on_the_line_where_it_differs() -> None:
+    """It is of no interest otherwise, on or off."""
+    old, new = Settings("t", 5), new_settings("t", messages_max=5)
+    assert settings_text(old) == settings_text(new) == "messages_max 5 of template 't'"
+    assert settings_text(old, new) == "messages_max 5, priorities False of template 't'"
+    assert settings_text(new, old) == "messages_max 5, priorities True of template 't'"
+
+
+def test_a_queue_of_an_older_log_is_what_is_declared_now() -> None:
+    """A program that declares it again gets no conflict; a queue that has priorities is no queue without them."""
+    old, new = Settings("t", 5), new_settings("t", messages_max=5)
+    assert old.is_as_asked(new)
+    assert new.is_as_asked(new)
+    assert not new.is_as_asked(old)
+    assert not old.is_as_asked(new_settings("t", messages_max=6))
 
 
 def test_records_of_the_first_release_have_the_same_bytes() -> None:

@@ -264,6 +264,22 @@ def test_the_broker_takes_them_by_events() -> None:
     assert rig.loop.snapshots.next_end == rig.loop.log.manifest.snapshots[-1].end + 100
 
 
+@pytest.mark.parametrize(("delay_ms", "count"), [(0, 0), (60_000, 1)])
+def test_an_event_that_schedules_messages_counts_as_forty(delay_ms: int, count: int) -> None:
+    """A start folds it as long as many others; with `snapshot_events` = 0 it counts for nothing."""
+    for events, expected in ((100, count), (0, 0)):
+        rig = Rig(config=replace(EAGER, snapshot_bytes=0, snapshot_interval_s=0, snapshot_events=events))
+        rig.loop.snapshots.start(rig.now_us, logged_bytes=0)
+        producer = rig.producer()
+        rig.now_us += 20_000_000
+        for _ in range(3):
+            command = rig.publish(producer, b"later")
+            command.delay_ms = delay_ms
+            rig.do(command)
+        settle(rig)
+        assert len(names(rig)) == expected
+
+
 def test_the_broker_takes_them_by_bytes_and_keeps_the_newest() -> None:
     """One each `snapshot_bytes`, none within `snapshot_pause_s`; requested ones stay."""
     rig = Rig(config=EAGER)

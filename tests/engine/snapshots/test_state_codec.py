@@ -10,13 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ambermq.engine.entries.entry import Entry
-from ambermq.engine.entries.entry_word import WORD_BYTES, make_words
+from ambermq.engine.entries.entry_word import WORD_BYTES, make_words, pack_words
+from ambermq.engine.model.last_values import NO_KEY
 from ambermq.engine.model.queue import Queue, new_queue
 from ambermq.engine.model.state import EMPTY_STATE, State
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.engine.snapshots.state_codec import ImageFault, image_of, state_of
 from ambermq.log.format.checksum import crc32c
 from ambermq.snapshot.block_file import BLOCK_BYTES_MAX, Block, BlockKind, encode_block
+from ambermq.snapshot.persistent_column import EMPTY_COLUMN
 from ambermq.snapshot.persistent_map import PersistentMap
 from ambermq.snapshot.persistent_queue import PersistentQueue
 from tests.engine.histories import lived
@@ -68,12 +70,14 @@ def test_every_attribute_is_known_to_the_image() -> None:
     assert [*State.__struct_fields__] == [
         *("epoch", "time_us", "queues", "queue_names", "muxers", "muxer_names", "consumers", "producers"),
         *("draws", "subscriptions", "subscription_queues", "no_locals", "links", "receivers", "mode", "stepped_us"),
+        "deduplicating",
+        *("suspended", "suspended_ids", "suspended_held", "tags"),
         "uploads",
     ]
     assert [*Queue.__struct_fields__] == [
         *("id", "name", "settings", "ready", "returned", "acquired", "entries", "exclusions", "size"),
         *("acquired_count", "acquired_size", "published", "delivered", "accepted", "counters", "lifetime", "consumers"),
-        *("aside", "timed", "runs", "delayed", "scheduled", "levels"),
+        *("aside", "timed", "runs", "delayed", "scheduled", "levels", "keyed", "ids", "groups", "dues"),
     ]
     assert [*Entry.__struct_fields__] == [
         *(
@@ -87,6 +91,8 @@ def test_every_attribute_is_known_to_the_image() -> None:
             "expires_us",
             "due_us",
             "priority",
+            "attempt",
+            "group",
         ),
     ]
 
@@ -97,6 +103,31 @@ def test_a_waiting_message_takes_little() -> None:
         assert size_of_image(state) <= 10 * count
     queue = state_of(image_of(filled(20_000))).queues[0].ready
     assert memory_of(queue) <= 9 * 20_000
+
+
+def test_a_scheduled_message_takes_little() -> None:
+    """At most 30 bytes a message on disk, word and time, whatever its time is."""
+    queue = new_queue(7, "later", Settings())
+    for index in range(3000):
+        word = make_words(1000 + 2 * index, [100])
+        queue = queue.push(word, 100, 0).schedule(word, 10**15 + index * 7919 % 3000)
+    state = EMPTY_STATE.with_queue(queue, 5)
+
+    assert size_of_image(state) <= 30 * 3000
+    assert state_of(whole(image_of(state))) == state
+    assert len(queue.entries) == 0
+
+
+def test_times_in_the_columns_of_an_older_snapshot_are_read() -> None:
+    """Snapshots had the time of a scheduled message in its columns; other columns of it stay."""
+    queue = new_queue(7, "later", Settings())
+    for offset in (1000, 1002):
+        queue = queue.push(make_words(offset, [100]), 100, 0).schedule(make_words(offset, [100]), offset * 1000)
+    queue = queue.with_expiry(1002, 1, 9_000_000)
+    columns = PersistentMap({1000: Entry(due_us=1_000_000), 1002: Entry(due_us=1_002_000, expires_us=9_000_000)})
+    older = msgspec.structs.replace(queue, dues=EMPTY_COLUMN, entries=columns)
+
+    assert state_of(image_of(EMPTY_STATE.with_queue(older, 5))) == EMPTY_STATE.with_queue(queue, 5)
 
 
 def memory_of(queue: PersistentQueue) -> int:
@@ -159,9 +190,50 @@ def test_a_missing_block_is_never_half_a_state(seed: int, pick: int) -> None:
         Block(BlockKind.WORDS, [bytes(7)]),
         Block(BlockKind.WORDS, [(1).to_bytes(8, "little") + bytes(8) + b"\1\0\0\0\2\0\0\0" + bytes(WORD_BYTES)]),
         Block(BlockKind.WORDS, [(1).to_bytes(8, "little") + bytes(8) + b"\7\0\0\0\1\0\0\0" + bytes(WORD_BYTES)]),
+        Block(BlockKind.DUES, [bytes(15)]),
+        Block(BlockKind.DUES, [pack_words([1, 0])]),
+        Block(BlockKind.DUES, [pack_words([1, 2, 5, 6, 7])]),
+        Block(BlockKind.DUES, [pack_words([1, 2, 6, 5, 7, 7])]),
     ],
 )
 def test_what_is_no_image_is_refused(block: Block) -> None:
     """Checksums cannot tell that a program wrote nonsense: contents are held against what is expected."""
     with pytest.raises(ImageFault):
         state_of([*image_of(EMPTY_STATE), block] if block.kind != BlockKind.STATE else [block])
+
+
+def keyed() -> State:
+    """Return a state of a last-value queue with a message of each kind."""
+    words = [number << 16 | 5 for number in range(100, 106)]
+    queue = new_queue(1, "values", Settings(last_value="f"))
+    queue = queue.push(pack_words(words[:4]), 20, 0).with_keys(100, [b"a" * 16, b"b" * 16, NO_KEY, b"c" * 16])
+    queue = queue.acquire((9,), pack_words(words[:2]))
+    queue = queue.push(pack_words(words[4:5]), 5, 0).with_keys(104, [b"a" * 16])
+    queue = queue.push(pack_words(words[5:]), 5, 0).schedule(pack_words(words[5:]), 77).with_keys(105, [b"b" * 16])
+    return EMPTY_STATE.with_queue(queue, 5)
+
+
+def test_the_keys_of_last_values_come_back() -> None:
+    """Of messages that wait, are held or scheduled, and what was replaced."""
+    state = keyed()
+    values = state.queues[1].keyed
+    assert values is not None
+    assert (values.keys.count, values.newest.count, values.replaced.count) == (4, 3, 1)
+    again = state_of(whole(image_of(state)))
+    assert again == state
+    assert again.queues[1].keyed == values
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_keys_that_are_missing_are_found_out(is_cut: bool) -> None:
+    """By their count, or because a run ends within a row."""
+    blocks = whole(image_of(keyed()))
+    (at,) = [number for number, block in enumerate(blocks) if block.kind == BlockKind.WORDS]
+    payload = blocks[at].payload
+    # The last run has the keys, in rows of three words.
+    start = payload.rindex((1).to_bytes(8, "little") + bytes(8) + (13).to_bytes(4, "little"))
+    less = (int.from_bytes(payload[start + 20 : start + 24], "little") - (1 if is_cut else 3)).to_bytes(4, "little")
+    cut = payload[: start + 20] + less + payload[start + 24 : len(payload) - (8 if is_cut else 24)]
+    blocks[at] = Block(BlockKind.WORDS, [cut])
+    with pytest.raises(ImageFault, match="multiple of 3" if is_cut else "keys, replaced"):
+        state_of(blocks)

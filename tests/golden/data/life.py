@@ -7,7 +7,10 @@
     dead letters messages that are rejected: moved, redriven, copied, and set aside without their target; others expire
     transactions commits and rollbacks
     uploads      a message that arrives piece by piece, and one that is aborted
+    duplicates   message-ids that come again, alone, to two queues and in a commit; messages of other priorities
     delays       scheduled messages, and failed deliveries that wait
+    last values  messages that newer ones replace, waiting and held, on a queue for all and on one with priorities
+    recovery     links that are suspended, resumed and ended, and a tag that is kept; a message of priority 9
     consumers    every outcome, runs dealt to two consumers, selectors
     topics       subscriptions of every kind, temporary queues
     bare         a virtual host in advanced mode, with a message whose body is damaged
@@ -34,7 +37,17 @@ from proton.reactor import Container, DurableSubscription, Selector
 from ambermq.log.read.log_reader import open_reader
 from ambermq.protocol.amqp10.message.message import Data
 from ambermq.protocol.amqp10.message.message import Message as OwnMessage
-from ambermq.protocol.amqp10.performatives.classes import Header, Properties
+from ambermq.protocol.amqp10.performatives.classes import (
+    Attach,
+    Detach,
+    Disposition,
+    Flow,
+    Header,
+    Properties,
+    Source,
+    Target,
+    Transfer,
+)
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import Management
@@ -44,6 +57,8 @@ from tests.golden.data.observation import command, vhost_path
 from tests.interop.proton_options import NO_LOCAL, Capable, Dynamic
 from tests.interop.proton_peer import Got, ProtonPeer, Receiving
 from tests.interop.proton_transactions import Session, posting, taking
+from tests.protocol.peers import FIRST_ID
+from tests.protocol.tcp import TcpWire
 from tests.stepped_broker import SteppedBroker
 
 __all__ = ["BROWSED", "CONFIG", "STORIES", "Life"]
@@ -79,6 +94,8 @@ STORIES: Final = {
             "reminder-2",
             "reminder-3",
             "retried-1",
+            "invoice-1",
+            "invoice-4",
             "stepped-1",
             "stepped-2",
             "load-0",
@@ -125,7 +142,10 @@ class Life:
             self._dead_letters()
             self._transactions()
             self._uploads()
+            self._duplicates()
             self._delays()
+            self._last_values()
+            self._recovery()
             self._consumers()
             self._topics()
             self._export()
@@ -307,6 +327,19 @@ class Life:
             time.sleep(0.2)
             link.abort_parts(cut)
 
+    def _duplicates(self) -> None:
+        """Send some message-ids again, to queues that remember them, and messages that go before others."""
+        self._ask("muxer", "declare", "billing", "--class", "simple")
+        for queue, window in (("invoices", "1h"), ("copies", "2h"), ("all", "none")):
+            self._ask("queue", "declare", queue, "--dedup-window", window)
+            self._ask("attach", queue, "billing")
+        with self._peer("desk") as peer:
+            self._send(peer, "invoices", _order("invoice-1"), _order("invoice-2"), _order("invoice-1"))
+            self._send(peer, "/muxers/billing", *(_order(f"invoice-{one}") for one in (1, 3, 4, 3)))
+            self._send(peer, "/muxers/billing", Message("first", id="invoice-5", priority=9, durable=True))
+            self._ask("receive", "invoices", "--count", 2)
+            self._send(peer, "invoices", _order("invoice-4"), _order("invoice-6"))
+
     def _delays(self) -> None:
         """Schedule messages and delay redeliveries: some are available at once, the others in fifty years."""
         self._ask("queue", "declare", "reminders")
@@ -322,6 +355,48 @@ class Life:
         time.sleep(0.5)
         self._ask("queue", "update", "retried", "--redelivery-delay", "18000d", "--redelivery-backoff", 2)
         self._ask("receive", "retried", "--count", 1, "--outcome", "modified")
+
+    def _last_values(self) -> None:
+        """Replace messages by newer ones with the same key."""
+        self._ask("queue", "declare", "quotes", "--last-value", "name", "--non-destructive")
+        self._ask("queue", "declare", "values", "--last-value", "properties.subject")
+        with self._peer("ticker") as peer:
+            quotes = [(name, price) for price in (1, 2) for name in ("gold", "silver")]
+            self._send(peer, "quotes", *[Message(price, properties={"name": name}) for name, price in quotes])
+            self._send(peer, "values", Message("old", subject="a", priority=7), Message("b", subject="b"))
+            peer.receiver("values", name="slow", credit=1).next()
+            self._send(peer, "values", Message("new", subject="a", priority=7))
+
+    def _recovery(self) -> None:
+        """Suspend a receiver, resume it, and leave it with a message; publish in receiver-settle-mode second."""
+        kept: dict[str, Any] = {"address": "kept", "durable": 2, "expiry_policy": "never"}
+        with self._peer("keeper") as peer:
+            self._send(peer, "kept", *(Message(f"kept-{one}", id=f"kept-{one}", durable=True) for one in (1, 2)))
+            self._send(peer, "kept", Message("urgent", id="kept-3", durable=True, priority=9))
+        for _ in range(2):
+            with TcpWire.begun(self._broker.url, container="keeper") as wire:
+                source, unsettled = Source(**kept), None
+                for turn in range(2):
+                    wire.say(
+                        Attach(name="in", handle=0, role=True, source=source, target=Target(), unsettled=unsettled)
+                    )
+                    wire.expect(Attach)
+                    wire.flow(handle=0, delivery_count=0, link_credit=2 - turn)
+                    tag = wire.expect(Transfer).delivery_tag
+                    unsettled = {tag: None}
+                    wire.say(Detach(handle=0, closed=False))
+                    wire.expect(Detach)
+        body = bytes(Message("once", durable=True).encode())
+        self.sent.add(sha256(body).hexdigest())
+        with TcpWire.begun(self._broker.url, container="keeper") as wire:
+            target = Target(**kept)
+            wire.say(
+                Attach(name="out", handle=0, role=False, rcv_settle_mode=1, target=target, initial_delivery_count=0)
+            )
+            wire.expect(Flow)
+            transfer = Transfer(handle=0, delivery_id=FIRST_ID, delivery_tag=b"once", message_format=0)
+            wire.say(transfer, payload=body)
+            wire.expect(Disposition)
 
     def _consumers(self) -> None:
         """Deal a queue to two consumers and say every outcome, select, and kill the broker while they hold messages."""
@@ -459,6 +534,7 @@ def _messages_of_every_id() -> list[Message]:
     made = [Message(f"letter {number}", durable=number % 2 == 0, id=one) for number, one in enumerate(ids)]
     made[0].annotations = {"x-opt-colour": "red"}
     made[0].priority = 9
+    made[3].group_id = "letters"
     made[1].properties = {"number": 1, "truth": True, "nothing": None, "share": 0.5}
     made[2].subject, made[2].reply_to, made[2].correlation_id = "subject", "replies", ulong(1)
     return made

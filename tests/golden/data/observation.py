@@ -68,7 +68,10 @@ _DAMAGED: Final = 5
 _NOT_FOUND: Final = 6
 """The exit code where no message has an id, as that of a lost one."""
 _RUN: Final = Struct("<qqII")
+_IDS: Final = 8
+"""The list of message-ids, whose words are no messages."""
 _WORD: Final = Struct("<Q")
+_KEYED: Final = 13
 _STORY: Final = ("message_id", "offset", "bytes", "durable", "horizon", "now")
 _STEP: Final = ("what", "queue", "offset", "time_us", "attempt", "delivery_count", "by", "attached", "way")
 _ROW: Final = (
@@ -263,8 +266,10 @@ def messages(past: Past, state: State) -> dict[str, list[Any]]:
 
 
 def _live_offsets(state: State) -> Iterator[int]:
-    for words in _words(image_of(state)).values():
-        yield from (word >> 16 for (word,) in _WORD.iter_unpack(words))
+    for (_, _, kind), words in _words(image_of(state)).items():
+        # The words with keys are in other lists too.
+        if kind not in (_KEYED, _IDS):
+            yield from (word >> 16 for (word,) in _WORD.iter_unpack(words))
 
 
 def digest_of(state: State, fields: Iterable[str] | None = None) -> str:
@@ -279,13 +284,16 @@ def image(state: State, fields: Iterable[str] | None = None) -> dict[str, Any]:
     blocks = list(image_of(state))
     rows: defaultdict[str, list[Any]] = defaultdict(list)
     for block in blocks:
-        if block.kind not in (BlockKind.WORDS, BlockKind.ENTRIES):
+        if block.kind not in (BlockKind.WORDS, BlockKind.DUES, BlockKind.ENTRIES):
             content = json.loads(block.payload)
             rows[str(int(block.kind))] += content if isinstance(content, list) else [content]
     rows[str(int(BlockKind.WORDS))] = [
         [*key, len(words) // _WORD.size, sha256(words).hexdigest()] for key, words in _words(blocks).items()
     ]
-    rows[str(int(BlockKind.ENTRIES))] = list(_entries(blocks))
+    rows[str(int(BlockKind.ENTRIES))] = entries = list(_entries(blocks))
+    counts = Counter(row["queue"] for row in entries)
+    for row in rows.get(str(int(BlockKind.QUEUES)), ()):
+        row["entries"] = counts[row["id"]]
     found: dict[str, Any] = _known(dict(sorted(rows.items())), "", known)
     return found
 
@@ -304,14 +312,23 @@ def _words(blocks: Iterable[Block]) -> dict[tuple[int, int, int], bytes]:
 
 
 def _entries(blocks: Iterable[Block]) -> Iterator[dict[str, Any]]:
-    """Yield an entry each, however the image joins those that are alike."""
+    """Yield an entry each, however the image joins those that are alike, and wherever it has the time of one."""
+    dues = {
+        (queue.id, entry): due_us for queue in state_of(blocks).queues.values() for entry, due_us in queue.dues.items()
+    }
     found = []
     for block in blocks:
         if block.kind == BlockKind.ENTRIES:
             for row in json.loads(block.payload):
                 found += [(row["queue"], offset, row["entry"]) for offset in accumulate(row["offsets"])]
+    known = {(queue, offset): entry for queue, offset, entry in found}
+    known |= {key: known.get(key, _PLAIN_ENTRY) | {"due_us": due_us} for key, due_us in dues.items()}
+    found = [(*key, entry) for key, entry in known.items()]
     for queue, offset, entry in sorted(found, key=lambda one: one[:2]):
         yield {"queue": queue, "offset": offset, "entry": entry}
+
+
+_PLAIN_ENTRY: Final = {"count": 0, "excluded": [], "annotations": [], "chunks": []}
 
 
 def _fields_of(value: Any, path: str = "") -> set[str]:

@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from rich.console import Console
 from rich.table import Column, Table
@@ -28,6 +29,9 @@ _STYLES = {
     Verdict.NOT_OFFERED: "dim",
     Verdict.NOT_RUN: "yellow",
 }
+_BEHAVIOUR_COLUMNS: Final = max(len(behaviour.name) for behaviour in BEHAVIOURS) + 1
+_VERDICT_COLUMNS: Final = max(len(verdict) for verdict in Verdict) + 1
+"""The width of a column of the table: as many clients as fit stand side by side."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,17 +63,21 @@ def _parser() -> argparse.ArgumentParser:
 
 def _print(cells: Sequence[Cell]) -> None:
     console = Console()
-    shown = [client for client in CLIENTS if any(cell.client == client.name for cell in cells)]
-    heads = (Column("behaviour", no_wrap=True), *(client.name for client in shown))
-    # Without a frame all clients have their verdicts whole in 80 columns.
-    table = Table(*heads, box=None, padding=(0, 1, 0, 0))
-    for behaviour in dict.fromkeys(cell.behaviour for cell in cells):
-        table.add_row(behaviour, *(_verdict(cells, client.name, behaviour) for client in shown))
-    console.print(table)
+    shown = [client.name for client in CLIENTS if any(cell.client == client.name for cell in cells)]
+    fitting = max(1, (console.width - _BEHAVIOUR_COLUMNS) // _VERDICT_COLUMNS)
+    for first in range(0, len(shown), fitting):
+        console.print(_table(cells, shown[first : first + fitting]))
     for cell in cells:
         if cell.verdict is not Verdict.PASSED:
             told = f"{cell.client} {cell.behaviour}: {cell.verdict}: {cell.detail}"
             console.print(told, highlight=False, markup=False, soft_wrap=True)
+
+
+def _table(cells: Sequence[Cell], clients: Sequence[str]) -> Table:
+    table = Table(Column("behaviour", no_wrap=True), *clients, box=None, padding=(0, 1, 0, 0))
+    for behaviour in dict.fromkeys(cell.behaviour for cell in cells):
+        table.add_row(behaviour, *(_verdict(cells, client, behaviour) for client in clients))
+    return table
 
 
 def _verdict(cells: Sequence[Cell], client: str, behaviour: str) -> str:

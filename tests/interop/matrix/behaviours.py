@@ -38,6 +38,9 @@ BEHAVIOURS: Final = (
     Behaviour("credit", "with credit for three of ten messages three arrive, with more credit the rest"),
     Behaviour("drain", "a drain brings the available messages, and ends when there are no more"),
     Behaviour("transaction", "a commit shows its messages and ends what was accepted in it; a rollback does neither"),
+    Behaviour("priority", "ten messages of the priorities 0 to 9 arrive with the highest priority first"),
+    Behaviour("expiry", "a message whose ttl is over does not arrive; the next one does"),
+    Behaviour("delivery-delay", "a message with a delivery delay arrives after it; one sent later arrives before it"),
     Behaviour("large-message", "a message of 3 MiB, of many frames, arrives unchanged"),
     Behaviour(RECONNECT, "the broker is killed and starts again; accepted messages are there, the client continues"),
 )

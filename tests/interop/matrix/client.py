@@ -41,6 +41,8 @@ class Client:
     """The directory in which all of that is run."""
     is_built: Callable[[], bool] = bool
     """Whether there is nothing to build; a toolchain that sees that by itself is asked each time."""
+    is_framework: bool = False
+    """Whether a client library below it encodes its messages: `tests/golden/clients` does not record them again."""
 
     def missing(self) -> list[str]:
         """Return the programs that are not on the path."""

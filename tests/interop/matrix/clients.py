@@ -43,6 +43,24 @@ def _is_npm_there(place: Path, package: str, pinned: Callable[[], str]) -> Calla
     return is_there
 
 
+def _jvm(name: str, title: str, product: str, *, jar: str = "", is_framework: bool = False) -> Client:
+    """Return a client of the Maven project, built with the module that all share; a `jar` has all it needs."""
+    made = BUILD / "jvm"
+    place = made / name
+    start = ("-jar", str(place / jar)) if jar else ("-cp", f"{place / 'classes'}:{place / 'lib'}/*", "matrix.Main")
+    maven = ("mvn", "--quiet", "--batch-mode", f"-Dmade.directory={made}")
+    return Client(
+        name=name,
+        title=title,
+        version=_pinned("jvm/pom.xml", rf"<{product}.version>([^<]+)<"),
+        tools=("java", "mvn"),
+        builds=((*maven, "--projects", name, "--also-make", "package"),),
+        command=("java", *start),
+        place=HERE / "jvm",
+        is_framework=is_framework,
+    )
+
+
 _ROOT: Final = Path(__file__).parents[3]
 _NPM_INSTALL: Final = ("npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error")
 _RHEA: Final = HERE.parent / "rhea"
@@ -71,15 +89,11 @@ CLIENTS: Final = (
         command=("node", str(HERE / "rhea" / "driver.js")),
         place=_RHEA,
     ),
-    Client(
-        name="jms",
-        title="Qpid JMS, Java",
-        version=_pinned("jms/pom.xml", r"<qpid-jms.version>([^<]+)<"),
-        tools=("java", "mvn"),
-        builds=(("mvn", "--quiet", "--batch-mode", f"-Dmade.directory={BUILD / 'jms'}", "package"),),
-        command=("java", "-cp", f"{BUILD / 'jms' / 'classes'}:{BUILD / 'jms' / 'lib'}/*", "matrix.Driver"),
-        place=HERE / "jms",
-    ),
+    _jvm("jms", "Qpid JMS, Java", "qpid-jms"),
+    _jvm("spring", "Spring JMS, Java", "spring", is_framework=True),
+    _jvm("camel", "Camel JMS, Java", "camel", is_framework=True),
+    _jvm("vertx", "Vert.x AMQP client, Java", "vertx", is_framework=True),
+    _jvm("quarkus", "Quarkus Messaging, Java", "quarkus", jar="quarkus-app/quarkus-run.jar", is_framework=True),
     Client(
         name="go",
         title="go-amqp, Go",

@@ -1,6 +1,7 @@
 """The matrix with the clients of `make test`, what the runner does about bad drivers, and the page."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from tests.interop.matrix.__main__ import main
 from tests.interop.matrix.behaviours import BEHAVIOURS
 from tests.interop.matrix.cells import Cell, Verdict, read_cell
-from tests.interop.matrix.client import Client
+from tests.interop.matrix.client import HERE, Client
 from tests.interop.matrix.clients import CLIENTS
 from tests.interop.matrix.page import BEGIN, END, behaviour_table, matrix_table, reasons_table, tables, write_page
 from tests.interop.matrix.runner import run_client
@@ -123,6 +124,28 @@ def test_rows_and_exit_code(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     verdict = Verdict.FAILED
     assert main(["--client", "go"]) == 1
     assert "go send: failed: why" in capsys.readouterr().out
+
+
+def test_every_verdict_is_whole_in_80_columns(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As many clients as fit stand side by side; the others have a table below."""
+    monkeypatch.setenv("COLUMNS", "80")
+    verdict = Verdict.NOT_OFFERED
+    monkeypatch.setattr(
+        "tests.interop.matrix.__main__.run_client", lambda client, names: [Cell(client.name, "send", verdict)]
+    )
+    assert main([]) == 0
+    tables = [line for line in capsys.readouterr().out.splitlines() if ": " not in line]
+    assert max(map(len, tables)) <= 80
+    assert " ".join(tables).count("not offered") == len(CLIENTS)
+
+
+def test_every_module_of_the_jvm_is_a_client() -> None:
+    """Each module of the Maven project has a column, but for the one that they share."""
+    text = (HERE / "jvm" / "pom.xml").read_text(encoding="utf-8")
+    modules = set(re.findall(r"<module>(\w+)</module>", text)) - {"driver"}
+    assert modules == {client.name for client in CLIENTS if client.place == HERE / "jvm"}
 
 
 def test_what_has_no_cell_was_not_run() -> None:

@@ -100,7 +100,7 @@ def test_an_attach_is_answered_in_full(broker: ChildBroker, queue: str) -> None:
         assert answer.source.address == queue
         assert isinstance(answer.target, Target)
         assert answer.target.address == "here"
-        assert (answer.source.durable, answer.source.timeout, answer.source.filter) == (0, 0, None)
+        assert (answer.source.durable, answer.source.timeout, answer.source.filter) == (2, 60, None)
         assert answer.source.default_outcome == Accepted()
 
 
@@ -289,10 +289,10 @@ def test_a_full_queue_rejects(peer: ProtonPeer, queue: str) -> None:
 
 @pytest.mark.parametrize("option", [DurableSubscription(), Filter({symbol("selector"): "colour = 'green'"})])
 def test_what_is_not_applied_does_not_refuse(peer: ProtonPeer, queue: str, option: LinkOption) -> None:
-    """A durable subscription or a filter: adjusted and told in the attach, never refused."""
+    """A filter: adjusted and told in the attach, never refused. A durable source keeps what is unsettled."""
     peer.sender(queue).send("x")
     receiver = peer.receiver(queue, credit=1, options=option)
-    assert receiver.link.remote_source.durability == 0
+    assert receiver.link.remote_source.durability == (2 if isinstance(option, DurableSubscription) else 0)
     assert not receiver.link.remote_source.filter.get_object()
     assert receiver.next().message.body == "x"
 

@@ -1,6 +1,7 @@
 """Priorities of messages with proton over TCP."""
 
 from proton import Delivery, Message
+from proton.reactor import Selector
 
 from tests.interop.conftest import Connect
 from tests.interop.proton_peer import Manager, ProtonPeer
@@ -31,7 +32,7 @@ def test_a_selector_follows_the_priorities(peer: ProtonPeer, connect: Connect, q
     assert one.message.body == "8.1"
     one.settle(Delivery.RELEASED)
     first.close()
-    receiver = connect().receiver(queue, selector="JMSPriority > 0")
+    receiver = connect().receiver(queue, options=Selector("JMSPriority > 0"))
     assert [receiver.next().message.body for _ in range(4)] == ["8.1", "8.2", "1.0", "1.3"]
 
 

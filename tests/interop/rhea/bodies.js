@@ -77,7 +77,8 @@ run(async () => {
     const queue = process.argv[3];
     const sender = await open_sender(connection, queue);
     const names = Object.keys(bodies);
-    const messages = names.map((name) => ({ durable: true, body: bodies[name] }));
+    // All of one priority, so they come in the order of their names.
+    const messages = names.map((name) => ({ durable: true, priority: 9, body: bodies[name] }));
     const outcomes = await send_all(sender, [...messages, full]);
     const inbox = new Inbox(connection, queue);
     const got = await inbox.take(messages.length + 1);

@@ -216,17 +216,19 @@ def test_a_sender_without_a_delivery_count_begins_at_0() -> None:
     assert [(one.delivery_count, one.link_credit) for one in said if isinstance(one, Flow)] == [(0, 10)]
 
 
-def test_a_resumed_delivery_is_refused() -> None:
-    """The answer holds no unsettled deliveries, and a transfer that resumes one detaches the link (2.6.13)."""
+def test_a_resumed_delivery_that_is_unknown_is_ignored() -> None:
+    """It is not in our unsettled map, which is empty; its credit and its delivery-id are used (2.6.13, 2.7.5)."""
     wire = Wire()
     attach = wire.attach(role=SENDER, initial_delivery_count=0, unsettled={b"tag": Accepted()})
     answer = wire.say(attach)[0]
     assert isinstance(answer, Attach)
     assert not answer.unsettled
     assert not answer.incomplete_unsettled
-    said = wire.say(transfer(FIRST_ID, resume=True))
-    assert conditions(said) == [("detach", "amqp:not-implemented")]
-    assert wire.session().is_live
+    wire.events.clear()
+    assert conditions(wire.say(transfer(FIRST_ID, resume=True))) == []
+    assert wire.events == []
+    assert conditions(wire.say(transfer(FIRST_ID + 1))) == []
+    assert [type(event) for event in wire.events] == [TransferRun]
 
 
 @pytest.mark.parametrize(

@@ -183,14 +183,14 @@ def test_a_delivery_without_an_outcome_has_the_default_one() -> None:
 
 
 def test_the_answer_has_the_settle_modes_in_use() -> None:
-    """Those of a receiver are its own; a sender always gets receiver-settle-mode first (transport, 2.7.3)."""
+    """Those that the peer asks for, in both directions (transport, 2.7.3)."""
     for sender_mode in (0, 1, 2):
         for receiver_mode in (0, 1):
             modes = {"snd_settle_mode": sender_mode, "rcv_settle_mode": receiver_mode}
             down = first_attach(attached(Watching(), sends=False, **modes))
             assert (down.snd_settle_mode, down.rcv_settle_mode) == (sender_mode, receiver_mode)
             up = first_attach(attached(Watching(), sends=True, **modes))
-            assert (up.snd_settle_mode, up.rcv_settle_mode) == (sender_mode, 0)
+            assert (up.snd_settle_mode, up.rcv_settle_mode) == (sender_mode, receiver_mode)
 
 
 def test_a_receiver_with_a_small_maximum_gets_the_message() -> None:
@@ -261,13 +261,13 @@ def test_the_address_of_a_dynamic_terminus_is_ours(*, sends: bool) -> None:
 
 @pytest.mark.parametrize("sends", [True, False])
 def test_properties_of_a_node_that_is_not_dynamic_are_not_repeated(*, sends: bool) -> None:
-    """dynamic-node-properties are unset where dynamic is false; the timeout of a terminus is not kept (3.5.3)."""
+    """dynamic-node-properties are unset where dynamic is false; the timeout of a terminus applies (3.5.3)."""
     fields = {"address": "q", "timeout": 60, "dynamic_node_properties": {Symbol("x"): 1}}
     terms = {"target": Target(**fields)} if sends else {"source": Source(**fields)}
     attach = first_attach(attached(Watching(), sends=sends, **terms))
     terminus = attach.target if sends else attach.source
     assert isinstance(terminus, Source | Target)
-    assert (terminus.address, terminus.timeout) == ("q", 0)
+    assert (terminus.address, terminus.timeout) == ("q", 60)
     assert not terminus.dynamic_node_properties
 
 

@@ -76,7 +76,7 @@ def test_a_lost_connection_lets_all_of_its_links_go() -> None:
     sys.setprofile(called)
     peer.peer.lost()
     sys.setprofile(None)
-    assert calls <= 11 * links
+    assert calls <= 14 * links
     assert not peer.gateway.links
     peer.settle()
     assert not peer.gateway.consumers

@@ -370,6 +370,9 @@ def test_a_failure_counts_once_if_the_consumer_closes(*, closed: bool, count: in
     (again,) = [each for each in peer.say(failed) if isinstance(each, Transfer)]
     assert again.delivery_id == 1
     peer.say(Detach(handle=0, closed=closed))
+    if not closed:
+        # A detached link keeps its deliveries until its session ends.
+        peer.say(End(), Wire.begin(incoming_window=1 << 20))
     attached(peer, sends=False, name="other")
     ((_, payload),) = [each for each in peer.flow(5) if isinstance(each[0], Transfer)]
     assert decode_message(payload).header == Header(delivery_count=count)

@@ -19,7 +19,7 @@ _STRANGE = 'a"b\\c\nd'
 def queue(name: str, depth: int, lifetime: Lifetime = Lifetime.PERMANENT) -> Any:
     """Return a queue with messages."""
     counts = {"rejected": 1, "released": 2, "failed": 3, "purged": 4, "discarded": 6, "damaged": 5}
-    counters = SimpleNamespace(**counts, dead_lettered=7, moved=8)
+    counters = SimpleNamespace(**counts, dead_lettered=7, moved=8, duplicates=0)
     return SimpleNamespace(
         name=name,
         available=depth,

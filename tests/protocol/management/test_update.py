@@ -72,7 +72,7 @@ def test_what_changes_nothing_is_said_not_to_and_not_written(kind: str, name: st
             "q",
             {"available": 0, "id": 1},
             400,
-            "paused, template, found available, id: leave out",
+            ", template, found available, id: leave out",
         ),
         (QUEUE, "q", {"name": "q"}, 400, "found name"),
         (QUEUE, "q", {"colour": "red"}, 400, "found colour"),

@@ -7,7 +7,7 @@ import pytest
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.model.attachment import Condition
 from ambermq.engine.model.queue_template import TemplateAttachment
-from ambermq.engine.settings.queue_settings import Settings as QueueSettings
+from ambermq.engine.settings.queue_settings import new_settings
 from ambermq.tools.config.resolution import load_settings, read_settings
 from ambermq.tools.config.settings import Settings
 from ambermq.tools.terminal.errors import ToolError
@@ -172,7 +172,7 @@ def test_templates_reach_the_engine() -> None:
     )
     orders, normal, *_ = settings.engine.templates.ordered
     conditions = (Condition("urgent"), Condition("size", True, 3))
-    assert (orders.settings, orders.pattern) == (QueueSettings("orders", messages_max=5), "orders.#")
+    assert (orders.settings, orders.pattern) == (new_settings("orders", messages_max=5), "orders.#")
     assert orders.attach == (TemplateAttachment("audit"), TemplateAttachment("urgent", conditions, "conditions"))
-    assert (normal.settings, normal.pattern) == (QueueSettings("normal", messages_max=9), "#")
+    assert (normal.settings, normal.pattern) == (new_settings("normal", messages_max=9), "#")
     assert [one.name for one in settings.engine.templates.ordered] == ["orders", "normal", "temporary", "subscription"]

@@ -18,6 +18,7 @@ from ambermq.engine.events import (
     Due,
     Event,
     Moved,
+    Prioritized,
     ProducerAttached,
     ProducerDetached,
     Published,
@@ -132,6 +133,8 @@ def _rows_of(
         row["queue"] = event.name
     elif isinstance(event, Attached | Detached):
         row["queue"] = names.queue(event.member)
+    elif isinstance(event, Prioritized):
+        row["queue"] = names.queue(event.queues[0]) if len(event.queues) == 1 else None
     elif getattr(event, "queue", 0) and row["queue"] is None:
         row["queue"] = names.queue(event.queue)  # type: ignore[union-attr]  # as just asked
     yield row

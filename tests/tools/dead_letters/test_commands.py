@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ambermq.tools.broker.child_broker import ChildBroker
 from ambermq.tools.dead_letters.message_moves import MessageMoves
 from ambermq.tools.dead_letters.selection import Selection, selection_of
 from ambermq.tools.terminal.errors import ToolError
@@ -126,3 +127,33 @@ def test_a_duration_is_a_time() -> None:
     """Relative to now."""
     assert selection_of(since="1h ago").since_us > 0
     assert selection_of(limit=5).attributes == {}
+
+
+def test_dead_letters_are_edited_on_the_way(on_broker: Run, run: Run, broker: ChildBroker) -> None:
+    """A copy takes the place of each; both stories say so."""
+    on_broker("queue", "declare", "e1", "--dead-letter", "dead-e")
+    on_broker("send", "e1", "x", "--id", "edited", "--property", "region=nowhere", "--count", 150)
+    assert on_broker("receive", "e1", "--count", 150, "--outcome", "rejected").exit_code == ExitCode.OK
+    changes = ("--set", "region=eu", "--set", "properties.subject=again", "--set", "header.priority=9")
+    done = on_broker("dlq", "redrive", "dead-e", *changes, "--unset", "none", "--output", "json")
+    assert (done.exit_code, json.loads(done.stdout)["moved"]) == (ExitCode.OK, 150)
+    assert counts(on_broker, "e1", "dead-e") == [150, 0]
+    lines = on_broker("receive", "e1", "--count", 150, "--ndjson").stdout.splitlines()
+    messages = [json.loads(line) for line in lines]
+    assert {(one["priority"], one["subject"], one["properties"]["region"], one["text"]) for one in messages} == {
+        (9, "again", "eu", "x")
+    }
+    assert len({one["id"] for one in messages}) == 150
+    story = run("history", "message", "edited-1", "--data", broker.directory).stdout
+    assert "by a redrive with edits: its copy is the message at offset" in story
+    copy = run("history", "message", messages[0]["id"], "--data", broker.directory).stdout
+    assert "an edited copy of the message at offset" in copy
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--set", "region"), ("--set", "=x"), ("--set", "header.ttl=1"), ("--keep-id",), ("--set", "header.durable=no")],
+)
+def test_an_edit_without_sense_is_a_usage_error(on_broker: Run, options: tuple[str, ...]) -> None:
+    """Nothing is asked of the broker."""
+    assert on_broker("dlq", "redrive", "dead1", *options).exit_code == ExitCode.USAGE

@@ -74,10 +74,8 @@ def _published(event: Event, queue: int) -> int:
 
 def _entries(queue: Queue) -> Iterator[int]:
     held = [word for words in queue.acquired.values() for word in words]
-    return (
-        entry_of(word)
-        for word in (*queue.ready, *queue.returned, *queue.aside, *queue.delayed, *queue.scheduled, *held)
-    )
+    waiting = [word for words in queue.waiting_lists for word in words]
+    return (entry_of(word) for word in (*waiting, *held))
 
 
 @given(begin_us=st.integers(0, 10**12), duration_us=st.integers(1, 10**12), step_us=st.integers(10**9, 10**12))

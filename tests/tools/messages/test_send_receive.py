@@ -282,3 +282,44 @@ def test_a_topic_without_subscriptions_is_named_as_the_reason(on_broker: Run) ->
     assert done.exit_code == 1
     assert "found 1 released; no subscription takes what is sent to this topic: subscribe first" in done.stderr
     assert "`ambermq route /topics/news.eu` shows what was compared" in done.stderr
+
+
+def test_the_fields_of_options_are_in_each_message(on_broker: Run, tmp_path: Path) -> None:
+    """And they replace those of a line of NDJSON."""
+    options = ("--priority", 7, "--ttl", "2min", "--group", "g", "--delay", "1ms")
+    assert on_broker("send", "fields", "x", *options).exit_code == ExitCode.OK
+    line = '{"text": "y", "priority": 1, "annotations": {"x-opt-delivery-time": 99999999999999, "x-opt-a": 1}}\n'
+    (tmp_path / "lines").write_text(line)
+    assert on_broker("send", "fields", "--ndjson", "--file", tmp_path / "lines", *options).exit_code == ExitCode.OK
+    first, second = received(on_broker, "fields")
+    for message in (first, second):
+        assert 0 < message.pop("ttl_ms") <= 120_000
+        assert (message["priority"], message["group_id"]) == (7, "g")
+    assert first["annotations"] == {"x-opt-delivery-delay": 1}
+    assert second["annotations"] == {"x-opt-a": 1, "x-opt-delivery-delay": 1}
+
+
+def test_a_message_is_delivered_at_its_time(on_broker: Run) -> None:
+    """It is scheduled until then; a time that has passed is now."""
+    assert on_broker("send", "timed", "later", "--deliver-at", "2090-01-01T00:00:00Z").exit_code == ExitCode.OK
+    assert on_broker("send", "timed", "now", "--deliver-at", "2001-01-01T00:00:00Z").exit_code == ExitCode.OK
+    assert [message["text"] for message in received(on_broker, "timed")] == ["now"]
+    (row,) = json.loads(on_broker("schedule", "list", "timed", "--output", "json").stdout)
+    assert row["due"].startswith("2090-01-01T00:00:00")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--priority", 256),
+        ("--ttl", "0s"),
+        ("--ttl", "50 days"),
+        ("--ttl", "soon"),
+        ("--delay", "1h", "--deliver-at", "now"),
+        ("--deliver-at", 17),
+        ("--delay", "-1s"),
+    ],
+)
+def test_options_without_sense_are_usage_errors(on_broker: Run, options: tuple[str | int, ...]) -> None:
+    """Nothing is sent."""
+    assert on_broker("send", "nowhere", "x", *options).exit_code == ExitCode.USAGE

@@ -1,27 +1,58 @@
-"""The events behind that of messages: their time to live, when they are due, and their priority."""
+"""The events behind that of messages: time to live, group, due time, priority, keys, ids, and the kept delivery-tag."""
 
-from ambermq.engine.commands import Publish
-from ambermq.engine.entries.entry_word import WORD_BYTES
+from collections.abc import Iterator
+from typing import Final
+
+from ambermq.engine.commands import Identities, Publish
+from ambermq.engine.decide.messages.last_values import NO_KEYS, Keys, key_events
+from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
+from ambermq.engine.entries.id_digest import DIGEST_BYTES
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
-from ambermq.engine.events import Event, Prioritized, Published, Scheduled, Timed
+from ambermq.engine.events import Event, Grouped, Identified, Prioritized, Published, Scheduled, TagsKept, Timed
 from ambermq.engine.settings.queue_settings import DURATION_MS_MAX
 
 __all__ = ["additions_of", "due_us_of"]
 
+_IDS_MAX: Final = 256
+"""The maximum of ids in one event, which is in one batch with the event of the messages."""
 
-def additions_of(command: Publish, event: Published, arrived_us: int, offset: int) -> list[Event]:
-    """Return the events behind that of messages, from an offset on; both times count from their arrival."""
+
+def additions_of(command: Publish, event: Published, arrived_us: int, offset: int, keys: Keys = NO_KEYS) -> list[Event]:
+    """Return the events behind that of messages, from an offset on; both times count from their arrival.
+
+    `keys` are those of these messages. Their event is the last one, because a scheduled message replaces none.
+    """
     events: list[Event] = []
     if command.ttl_ms:
         count = len(event.words) // WORD_BYTES
         left_ms = max(1, command.ttl_ms - (event.time_us - arrived_us) // 1000)
         events.append(Timed(offset, event.time_us, event.queues, event.offset, count, left_ms))
+    if command.groups:
+        # All of one group, the frequent case, have one code.
+        codes = command.groups if len(set(command.groups)) > 1 else command.groups[:1]
+        place, count = offset + len(events), len(event.words) // WORD_BYTES
+        events.append(Grouped(place, event.time_us, event.queues, event.offset, count, pack_words(codes)))
     if due_us := due_us_of(command, event.time_us, arrived_us):
         events.append(Scheduled(offset + len(events), event.time_us, event.queues, due_us, event.words))
     if command.priority != PRIORITY_DEFAULT:
         place, count = offset + len(events), len(event.words) // WORD_BYTES
         events.append(Prioritized(place, event.time_us, event.queues, event.offset, count, command.priority))
+    if command.identities is not None:
+        events += _identified(command.identities, event, offset + len(events))
+    if keys:
+        events += key_events(keys, event.offset, offset + len(events), event.time_us)
+    if command.tag:
+        events.append(TagsKept(offset + len(events), event.time_us, command.producer, (command.tag,)))
     return events
+
+
+def _identified(ids: Identities, event: Published, offset: int) -> Iterator[Identified]:
+    queues = tuple([queue for queue in event.queues if queue in ids.queues])
+    for start in range(0, len(event.words) // WORD_BYTES, _IDS_MAX):
+        words = event.words[start * WORD_BYTES : (start + _IDS_MAX) * WORD_BYTES]
+        digests = ids.digests[start * DIGEST_BYTES : (start + _IDS_MAX) * DIGEST_BYTES]
+        yield Identified(offset, event.time_us, queues, ids.ids_max, words, digests)
+        offset += 1
 
 
 def due_us_of(command: Publish, now_us: int, arrived_us: int) -> int:

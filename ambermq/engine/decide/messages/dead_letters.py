@@ -15,6 +15,7 @@ from ambermq.engine.address import NodeKind, parse_address
 from ambermq.engine.commands import GiveUp
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.end_nodes import context_after, record_count, with_queue_end
+from ambermq.engine.decide.messages.last_values import NO_KEYS, Keys, key_events, keyed_queues, keys_of_words
 from ambermq.engine.decide.messages.overflow import Added, displaced
 from ambermq.engine.decide.node_names import message_destination, muxer_id, topic_muxer
 from ambermq.engine.entries.discard_reason import DiscardReason, MoveReason
@@ -40,6 +41,8 @@ class Fate(NamedTuple):
     events: list[Event]
     left: bytes
     """The packed words of those that no target takes now."""
+    is_reading: bool = False
+    """Whether some of those are read from the disk first, for their keys."""
 
 
 def give_up(state: State, command: GiveUp, context: DecisionContext) -> Decision:
@@ -50,7 +53,10 @@ def give_up(state: State, command: GiveUp, context: DecisionContext) -> Decision
     words = pack_words([word for word in unpack_words(command.words) if queue.holds(word)])
     if not words:
         return [], []
-    events, left = fate_of(state, queue, words, command.reason, context)
+    if isinstance(command.reason, DiscardReason):
+        ended = Discarded(context.next_offset, context.now_us, queue.id, command.reason, words)
+        return with_queue_end(state, [ended], queue, context, [])
+    events, left, _ = fate_of(state, queue, words, command.reason, context)
     # A rejected message is set aside already. The event says so for its story.
     is_told = not command.is_again and command.reason is MoveReason.REJECTED
     if fresh := left if is_told else pack_words([word for word in unpack_words(left) if not queue.aside.holds(word)]):
@@ -87,6 +93,7 @@ class _Fates:
         self._context = context
         self._added = added
         self._events: list[Event] = []
+        self._is_reading = False
 
     def decide(self, words: bytes) -> Fate:
         """Return the fates of packed words."""
@@ -101,16 +108,27 @@ class _Fates:
         left = groups.pop((), [])
         for route, group in groups.items():
             count = self._room(route, group)
+            keys = self._keys(route, group[:count])
+            if keys is None:
+                self._is_reading, count = True, 0
             if count:
                 moved = pack_words(group[:count])
-                self._emit(Moved(self._next, self._context.now_us, self._queue.id, route, self._reason, moved))
+                event = Moved(self._next, self._context.now_us, self._queue.id, route, self._reason, moved)
+                self._emit(event)
+                for keyed in key_events(keys or (), event.offset, self._next, self._context.now_us):
+                    self._emit(keyed)
                 for target in route:
                     self._added.add(target, count, sum(map(size_of, group[:count])))
             left += group[count:]
         if looped:
             packed = pack_words(looped)
             self._emit(Discarded(self._next, self._context.now_us, self._queue.id, DiscardReason.LOOP, packed))
-        return Fate(self._events, pack_words(sorted(left)))
+        return Fate(self._events, pack_words(sorted(left)), self._is_reading)
+
+    def _keys(self, route: tuple[int, ...], group: list[int]) -> Keys | None:
+        """Return the keys of messages for those of their targets that keep last values; None if they are not known."""
+        wanted = keyed_queues(self._state, route)
+        return keys_of_words(wanted, self._queue, group, self._context) if wanted else NO_KEYS
 
     @property
     def _next(self) -> int:

@@ -6,9 +6,11 @@ Rule 2. A scheduled message takes the tail of its queue. So it has a new place i
 
 from ambermq.engine.commands import MakeDue
 from ambermq.engine.decide.context import Decision, DecisionContext
+from ambermq.engine.decide.messages.last_values import key_events
 from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.entry_word import pack_words
 from ambermq.engine.events import Due, Event, Moved
+from ambermq.engine.model.last_values import NO_KEY
 from ambermq.engine.model.state import State
 
 __all__ = ["make_due"]
@@ -27,4 +29,7 @@ def make_due(state: State, command: MakeDue, context: DecisionContext) -> Decisi
     if scheduled:
         offset, words = context.next_offset + len(events), pack_words(scheduled)
         events.append(Moved(offset, context.now_us, queue.id, (queue.id,), MoveReason.DUE, words))
+        if (values := queue.keyed) is not None:
+            keys = b"".join([values.key_of(word) or NO_KEY for word in scheduled])
+            events += key_events((((queue.id,), keys),), offset, offset + len(scheduled), context.now_us)
     return events, []

@@ -12,10 +12,11 @@ from heapq import merge
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from ambermq.engine.commands import FindMessages, MessageFilter, MoveMessages, RemoveMessages
+from ambermq.engine.commands import EditMessages, FindMessages, MessageFilter, MoveMessages, RemoveMessages
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.end_nodes import record_count, with_queue_end
 from ambermq.engine.decide.messages.dead_letters import room_for
+from ambermq.engine.decide.messages.last_values import key_events, keyed_queues, keys_of_words
 from ambermq.engine.decide.messages.overflow import Added
 from ambermq.engine.decide.wiring import existing_queue
 from ambermq.engine.effects import Answered
@@ -30,7 +31,7 @@ from ambermq.engine.selectors.fields import ABSENT, Fields
 from ambermq.engine.time_budget import MatchUnfinished
 from ambermq.snapshot.persistent_queue import PersistentQueue
 
-__all__ = ["MOVE_DECISIONS"]
+__all__ = ["MOVE_DECISIONS", "named_in", "targets_of"]
 
 _COUNT_MAX: Final = 1000
 """The messages that one command moves or removes at most."""
@@ -93,7 +94,8 @@ class _Search:
             last = word >> 16
             if is_found:
                 row = _row(self._queue, word, entry or PLAIN, one)
-                found.append(row | ({"due_us": entry.due_us + self._stepped_us} if entry and entry.due_us else {}))
+                due_us = self._queue.due_us_of(word >> 16) if self._queue.timer_count else 0
+                found.append(row | ({"due_us": due_us + self._stepped_us} if due_us else {}))
             if len(found) >= self._count_max:
                 return _Page(found, last, False, False, end)
         # A message in a batch that is not written yet has no fields.
@@ -150,7 +152,7 @@ class _Named(NamedTuple):
     gone: int
 
 
-def _named(queue: Queue, offsets: Sequence[int], *, scheduled: bool = False) -> _Named:
+def named_in(queue: Queue, offsets: Sequence[int], *, scheduled: bool = False) -> _Named:
     """Return what there is of the named messages. Raises Refused if they are too many."""
     lists = (queue.scheduled,) if scheduled else queue.unscheduled_lists
     if len(offsets) > _COUNT_MAX:
@@ -178,8 +180,8 @@ def _word_at(words: PersistentQueue, offset: int) -> int:
 
 def _move_messages(state: State, command: MoveMessages, context: DecisionContext) -> Decision:
     source = existing_queue(state, command.name, context.config)
-    named, added = _named(source, command.offsets), Added({}, {})
-    groups, no_origin = _targets(state, command, source, named.words, context)
+    named, added = named_in(source, command.offsets), Added({}, {})
+    groups, no_origin = targets_of(state, command, source, named.words, context)
     events: list[Event] = []
     moved, names = 0, list[str]()
     for target_id, group in groups.items():
@@ -190,7 +192,8 @@ def _move_messages(state: State, command: MoveMessages, context: DecisionContext
         if count:
             offset = context.next_offset + record_count(events)
             words = pack_words(group[:count])
-            events.append(Moved(offset, context.now_us, source.id, (target_id,), command.reason, words))
+            event = Moved(offset, context.now_us, source.id, (target_id,), command.reason, words)
+            events += [event, *_keys(state, source, target_id, event, context)]
             added.add(target_id, count, sum(map(size_of, group[:count])))
             names.append(target.name)
             moved += count
@@ -202,8 +205,20 @@ def _move_messages(state: State, command: MoveMessages, context: DecisionContext
     return with_queue_end(state, events, source, context, [answered])
 
 
-def _targets(
-    state: State, command: MoveMessages, source: Queue, words: list[int], context: DecisionContext
+def _keys(state: State, source: Queue, target: int, moved: Moved, context: DecisionContext) -> list[Event]:
+    """Return the events of the keys of moved messages. Raises MatchUnfinished if they are read from the disk first."""
+    wanted = keyed_queues(state, (target,))
+    if not wanted:
+        return []
+    words = unpack_words(moved.words)
+    keys = keys_of_words(wanted, source, words, context)
+    if keys is None:
+        raise MatchUnfinished
+    return key_events(keys, moved.offset, moved.offset + len(words), context.now_us)
+
+
+def targets_of(
+    state: State, command: MoveMessages | EditMessages, source: Queue, words: list[int], context: DecisionContext
 ) -> tuple[dict[int, list[int]], int]:
     """Return the messages by the queue that each goes to, and how many have none. Raises Refused."""
     if command.to:
@@ -227,7 +242,7 @@ def _targets(
 
 def _remove_messages(state: State, command: RemoveMessages, context: DecisionContext) -> Decision:
     queue = existing_queue(state, command.name, context.config)
-    named = _named(queue, command.offsets, scheduled=command.scheduled)
+    named = named_in(queue, command.offsets, scheduled=command.scheduled)
     answered = Answered(command.key, {"removed": len(named.words), "acquired": named.acquired, "gone": named.gone})
     if not named.words:
         return [], [answered]

@@ -22,7 +22,10 @@ from ambermq.engine.address import NodeKind, parse_address
 from ambermq.engine.commands import Publish
 from ambermq.engine.decide.context import Decision, DecisionContext, signed
 from ambermq.engine.decide.end_nodes import context_after
+from ambermq.engine.decide.messages.blocking import holds_back
 from ambermq.engine.decide.messages.dead_letters import fate_of
+from ambermq.engine.decide.messages.duplicates import IdWindows, deduplicated, windowed
+from ambermq.engine.decide.messages.last_values import NO_KEYS, keys_of_run, room_of_replaced
 from ambermq.engine.decide.messages.overflow import (
     NOTHING_ADDED,
     Added,
@@ -68,6 +71,8 @@ def publish(state: State, command: Publish, context: DecisionContext) -> Decisio
     producer = state.producers.get(command.producer)
     if producer is None:
         return [], [_rejected(command, "amqp:not-found", "the producer is gone")]
+    if command.tag and (kept := _kept_outcome(state, command, context)) is not None:
+        return [], [kept]
     if producer.sending.is_addressed:
         return _Each(state, command, context, producer).decide()
     queues = context.router.plain_route(state, producer.muxer, producer.destination)
@@ -77,11 +82,26 @@ def publish(state: State, command: Publish, context: DecisionContext) -> Decisio
         queues = _eligible_queues(state, producer, queues)
     if not queues:
         return [], [_unroutable(command, producer)]
+    if state.deduplicating and command.transaction is None and windowed(state, queues):
+        windows = IdWindows(state, context.now_us)
+        return deduplicated(state, command, queues, context, NOTHING_ADDED, windows, _to_queues)
     if len(queues) > 1 and len(command.bodies) > (count := _count_max(queues, context)):
         command, rest = command.split(count)
         events, effects = _to_queues(state, command, queues, context)
         return events, [*effects, Unfinished(rest)]
     return _to_queues(state, command, queues, context)
+
+
+def _kept_outcome(state: State, command: Publish, context: DecisionContext) -> PublishDone | None:
+    """Return the outcome of a message whose tag is kept, which is stored already, or that has no room for its tag."""
+    tags = state.tags.get(command.producer, ())
+    if command.tag in tags:
+        return _outcome(command, OutcomeKind.ACCEPTED, after=AT_CLOSE)
+    tags_max = context.config.unsettled_tags_max
+    if len(tags) < tags_max:
+        return None
+    why = f"the sender has not settled {tags_max} deliveries in receiver-settle-mode second (unsettled_tags_max)"
+    return _rejected(command, "amqp:resource-limit-exceeded", why)
 
 
 def _eligible_queues(state: State, producer: Producer, queues: tuple[int, ...]) -> tuple[int, ...]:
@@ -121,6 +141,7 @@ class _Each:
         self._events: list[Event] = []
         self._added = Added({}, {})
         self._drawn: dict[int, int] = {}
+        self._windows = IdWindows(state, context.now_us)
 
     def decide(self) -> Decision:
         command, effects = self._command, list[Effect]()
@@ -146,8 +167,7 @@ class _Each:
         """Return the results for messages of this decision, and the queue that must be created for the next message."""
         verdicts: list[_Verdict] = []
         changes_left = self._context.config.tick_changes_max
-        upload = self._command.upload
-        for body in self._command.bodies if upload is None else [upload.head]:
+        for body in self._command.heads:
             try:
                 verdict = self._verdict(body)
             except MatchUnfinished:
@@ -170,19 +190,15 @@ class _Each:
     def _emit(self, events: list[Event]) -> None:
         """Add events to the decision, and count them for the next messages."""
         self._events += events
-        records = 0
         for event in events:
             if type(event) is Published:
                 count = len(event.words) // WORD_BYTES
-                records += count
                 if len(event.queues) > self._context.config.tick_changes_max:
                     # No message of this decision comes after it.
                     continue
                 for queue in event.queues:
                     self._added.add(queue, count, event.size)
-            else:
-                records += 1
-        self._context = replace(self._context, next_offset=self._context.next_offset + records)
+        self._context = context_after(self._context, events)
 
     def _keep(self, effects: list[Effect]) -> None:
         """Count the messages that a transaction takes for the next ones."""
@@ -196,7 +212,11 @@ class _Each:
         if verdict.condition:
             return [_misaddressed(part, verdict)]
         if verdict.queues:
-            events, effects = _to_queues(self._state, part, verdict.queues, self._context, self._added)
+            args = self._state, part, verdict.queues, self._context, self._added
+            if self._state.deduplicating and part.transaction is None and windowed(self._state, verdict.queues):
+                events, effects = deduplicated(*args, self._windows, _to_queues)
+            else:
+                events, effects = _to_queues(*args)
             self._emit(events)
             self._keep(effects)
             size = part.size + len(part.bodies) * head_bytes(verdict.queues)
@@ -302,9 +322,10 @@ def _to_queues(
     # The first queue with the least room, if a queue has no room for all of the messages.
     fullest, room, held, yielding = None, count, added, list[Queue]()
     reserved, in_transaction = context.reserved, command.transaction is not None
-    checked, is_wide = queues, False
+    checked, is_wide, is_keyed = queues, False, False
     if len(queues) > _CHECKED_MAX and _is_checked_later(queues, context):
         checked, is_wide = (context.full_queue,) if context.full_queue else (), True
+        is_keyed = True
     for queue_id in checked:
         queue = state.queues[queue_id]
         # This is `queue.waiting` written out, because it runs once per message and queue.
@@ -322,19 +343,43 @@ def _to_queues(
             return _without_large(state, command, context, queues, added, queue, large)
         if settings.bytes_max:
             left = min(left, bytes_room(queue, command, known))
+        if settings.last_value:
+            is_keyed = True
+            if left < count and not in_transaction and not is_wide:
+                # A message that replaces a waiting one needs no room: each is looked at alone, in the present state.
+                if count > 1:
+                    return _first_alone(state, command, queues, context, added)
+                if queue_id in added.counts:
+                    return [], [Unfinished(command)]
+                left = max(left, _room_with_replaced(queue, command, context, left))
         if left < count and not is_wide and _makes_room(settings, in_transaction=in_transaction):
             if in_transaction and (fits := _fitting(queue, command)) < room:
                 fullest, room, held = queue, fits, known
             yielding.append(queue)
-        elif left < room:
+        elif left < room and (is_wide or not holds_back(state, command, queue)):
             fullest, room, held = queue, max(0, left), known
+        elif left < count and settings.bytes_max and (large := _fitting(queue, command)) < count:
+            return _without_large(state, command, context, queues, added, queue, large)
     if fullest is not None:
         return _in_part(state, command, context, queues, added, fullest, room, held)
+    keys = keys_of_run(state, command, queues, context) if is_keyed else NO_KEYS
     if in_transaction:
-        return [], posted(state, command, queues, context)
+        return [], posted(state, command, queues, context, keys)
     if yielding:
         return _displacing(state, command, context, queues, added, yielding)
-    return stored(command, queues, context, size)
+    return stored(command, queues, context, size, keys)
+
+
+def _room_with_replaced(queue: Queue, command: Publish, context: DecisionContext, left: int) -> int:
+    """Return 1 if a queue has room for a message without the one that it replaces, else 0."""
+    count, size = room_of_replaced(queue, command, context)
+    if not count:
+        return left
+    settings, kept = queue.settings, context.reserved
+    waiting = queue.waiting - count + (0 if kept is None else kept.counts.get(queue.id, 0))
+    size = queue.waiting_size - size + (0 if kept is None else kept.sizes.get(queue.id, 0))
+    fits = not settings.bytes_max or size + size_of_run(command) <= settings.bytes_max
+    return int(fits and waiting < (settings.messages_max or context.config.queue_messages_max))
 
 
 def _makes_room(settings: Settings, *, in_transaction: bool) -> bool:
@@ -373,8 +418,10 @@ def _without_large(
         left = _take_unfinished(effects)
         return events, [*effects, Unfinished(command.part(large - left, len(command.bodies)) if left else rest)]
     first, rest = command.split(1)
-    limit, found = queue.settings.message_bytes_max, first.sizes[0]
-    why = f"queue {queue.name!r} takes messages of at most {limit} bytes (message_bytes_max), this has {found}"
+    limit, found, name = queue.settings.message_bytes_max, first.sizes[0], "message_bytes_max"
+    if not limit or found <= limit:
+        limit, name = queue.settings.bytes_max, "bytes_max"
+    why = f"queue {queue.name!r} takes messages of at most {limit} bytes ({name}), this has {found}"
     done = _rejected(first, "amqp:link:message-size-exceeded", why)
     return [], [done, *([Unfinished(rest)] if rest.bodies else [])]
 
@@ -474,7 +521,10 @@ def _displacing(
         if is_whole and not makes_enough(queue, words, needed, size, config):
             return _unmoved(command, queue) if count == 1 else _first_alone(state, command, queues, context, added)
         if words and queue.settings.overflow == DEAD_LETTER:
-            moves, left = fate_of(state, queue, words, MoveReason.LENGTH, after, together)
+            moves, left, is_reading = fate_of(state, queue, words, MoveReason.LENGTH, after, together)
+            if is_reading:
+                # The next tick decides it again, when they are read.
+                raise MatchUnfinished
             if left:
                 return _unmoved(command, queue) if count == 1 else _first_alone(state, command, queues, context, added)
             events += moves
@@ -484,7 +534,8 @@ def _displacing(
         if not is_whole:
             # There may be more to remove.
             return events, [Unfinished(command)]
-    events_of_run, effects = stored(first, queues, after, first.size + count * head_bytes(queues))
+    keys = keys_of_run(state, first, queues, context)
+    events_of_run, effects = stored(first, queues, after, first.size + count * head_bytes(queues), keys)
     return [*events, *events_of_run], [*effects, *([Unfinished(rest)] if rest.bodies else [])]
 
 

@@ -10,13 +10,17 @@ Rule 4. A queue with the policy drop-head may be above its maximum after a commi
         once, in a batch of their own: a crash between the two loses none of the committed ones.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
 
 from ambermq.engine.commands import COMMITTED, ROLLBACK, Discharge, Post, Publish, TidyQueues, Transaction
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.end_nodes import end_nodes
 from ambermq.engine.decide.messages.additions import additions_of
+from ambermq.engine.decide.messages.duplicates import Duplicates, IdWindows, duplicate_events, split_posts
+from ambermq.engine.decide.messages.last_values import Keys
 from ambermq.engine.decide.messages.overflow import displaced
 from ambermq.engine.decide.messages.stored import published
 from ambermq.engine.effects import Answered, Effect, Posted, PublishDone, RefusedCommand, Unfinished
@@ -48,14 +52,16 @@ _TAIL_BYTES: Final = 64
 _TIMEOUT_TEXT: Final = "the transaction was open for more than {} ms (transaction_ms_max)"
 
 
-def posted(state: State, command: Publish, queues: tuple[int, ...], context: DecisionContext) -> list[Effect]:
+def posted(
+    state: State, command: Publish, queues: tuple[int, ...], context: DecisionContext, keys: Keys
+) -> list[Effect]:
     """Return the effects of a run in a transaction, for queues that have room for it."""
     settings = [(queue, state.queues[queue].settings.overflow) for queue in queues]
     reserving = tuple([queue for queue, overflow in settings if overflow != DROP_HEAD])
     done = PublishDone(
         command.link, command.first_id, len(command.bodies), OutcomeKind.ACCEPTED, command.settled, after=0
     )
-    return [Posted(Post(queues, command, state.elapsed_us(context.now_us), reserving)), done]
+    return [Posted(Post(queues, command, state.elapsed_us(context.now_us), reserving, keys)), done]
 
 
 def _discharge(state: State, command: Discharge, context: DecisionContext) -> Decision:
@@ -141,7 +147,11 @@ def _too_many(transaction: Transaction, context: DecisionContext) -> str:
 
 def _committed(state: State, command: Discharge, context: DecisionContext) -> Decision:
     transaction = command.transaction
-    chunks, kept = _pieces(transaction, context)
+    parts_of: Sequence[Post | Duplicates] = transaction.posts
+    if state.deduplicating:
+        parts_of = split_posts(state, transaction.posts, context)
+    posts = [one for one in parts_of if isinstance(one, Post)]
+    chunks, kept = _pieces(posts, context)
     events: list[Event] = list(chunks)
     offset = first = context.next_offset + len(chunks)
     emptied: list[int] = []
@@ -152,7 +162,15 @@ def _committed(state: State, command: Discharge, context: DecisionContext) -> De
         if queue.lifetime >= Lifetime.NO_MESSAGES:
             emptied.append(queue.id)
     elapsed_us = state.elapsed_us(context.now_us)
-    for post, runs in zip(transaction.posts, kept, strict=True):
+    windows, runs_of_posts = IdWindows(state, context.now_us), iter(kept)
+    for post in parts_of:
+        if isinstance(post, Duplicates):
+            at = replace(context, next_offset=offset)
+            made = duplicate_events(windows, post.queues, post.digests, post.producer, at)
+            events += made
+            offset += len(made)
+            continue
+        runs = next(runs_of_posts)
         parts, messages = list[Published](), post.messages
         for run in runs:
             place = offset, context.now_us
@@ -161,17 +179,18 @@ def _committed(state: State, command: Discharge, context: DecisionContext) -> De
         # The runs of a post have consecutive offsets, so their times are those of one run.
         words, size = b"".join([one.words for one in parts]), sum([one.size for one in parts])
         whole = Published(parts[0].offset, context.now_us, post.queues, messages.producer, words, size)
-        additions = additions_of(messages, whole, context.now_us - (elapsed_us - post.time_us), offset)
+        additions = additions_of(messages, whole, context.now_us - (elapsed_us - post.time_us), offset, post.keys)
         offset += len(additions)
         events += [*parts, *additions]
-    count = sum([len(post.messages.bodies) for post in transaction.posts])
+        windows.apply(additions)
+    count = sum([len(post.messages.bodies) for post in posts])
     if count or transaction.retirements:
         events.append(Committed(offset, context.now_us, first, count, len(transaction.retirements)))
     if (size := sum(map(_size_of, events[len(chunks) :]))) > context.batch_bytes_max - _SPARE_BYTES:
         why = f"its records have {size} bytes, a batch has {context.batch_bytes_max} (batch_bytes_max)"
         return rolled_back(state, transaction, context), [RefusedCommand(command.key, ROLLBACK, why)]
     effects: list[Effect] = [Answered(command.key, COMMITTED)]
-    trimmed = {queue: None for post in transaction.posts for queue in post.queues if queue not in post.reserving}
+    trimmed = {queue: None for post in posts for queue in post.queues if queue not in post.reserving}
     if trimmed or emptied:
         effects.append(Unfinished(TidyQueues(tuple(trimmed), tuple(dict.fromkeys(emptied)))))
     return events, effects
@@ -197,12 +216,12 @@ class _Run(NamedTuple):
     """The offsets of the pieces before the last one."""
 
 
-def _pieces(transaction: Transaction, context: DecisionContext) -> tuple[list[Event], list[list[_Run]]]:
+def _pieces(posts: Sequence[Post], context: DecisionContext) -> tuple[list[Event], list[list[_Run]]]:
     """Return the events of the pieces that come before the commit, and the runs of each post.
 
     The largest messages are stored in pieces, as many as the batch of the commit has no room for.
     """
-    sizes = [len(body) for post in transaction.posts for body in post.messages.bodies]
+    sizes = [len(body) for post in posts for body in post.messages.bodies]
     limit = context.config.chunk_bytes
     left = sum(sizes)
     for size in sorted(sizes, reverse=True):
@@ -211,7 +230,7 @@ def _pieces(transaction: Transaction, context: DecisionContext) -> tuple[list[Ev
         left -= size
         limit = min(limit, max(size - 1, _TAIL_BYTES))
     events: list[Event] = []
-    return events, [_runs_of(post, limit, events, context) for post in transaction.posts]
+    return events, [_runs_of(post, limit, events, context) for post in posts]
 
 
 def _runs_of(post: Post, limit: int, events: list[Event], context: DecisionContext) -> list[_Run]:
@@ -253,6 +272,7 @@ def _size_of(event: Event) -> int:
         text += sum([len(key) + len(value) + WORD_BYTES for key, value in outcome.annotations])
         return RECORD.size + len(event.words) + _OUTCOME_BYTES + JSON_FACTOR * text
     words, queues = getattr(event, "words", b""), getattr(event, "queues", ())
+    words += getattr(event, "keys", b"") + getattr(event, "digests", b"")
     return RECORD.size + len(words) + WORD_BYTES * (len(queues) + 2)
 
 

@@ -5,7 +5,7 @@
 
 Rule 1. Messages of a queue are due in the order of their times; those of one time in the order of entries.
 Rule 2. A number costs 48 bytes, and a heap is built in linear time. So a million messages for the next ten years delay
-        a start by less than a second.
+        a start by a fifth of a second.
 Rule 3. A message may leave before its time. A heap with more such messages than others is built again.
 """
 
@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
 from typing import Final, final
 
-from ambermq.engine.entries.entry import PLAIN
 from ambermq.engine.entries.entry_word import entry_of
 from ambermq.engine.loop.schedule import FOREVER_US
 from ambermq.engine.model.queue import Queue
@@ -109,14 +108,16 @@ class DueTimers:
 
 
 def _heap_of(queue: Queue) -> list[int]:
-    heap = [entry.due_us << _SHIFT | offset for offset, entry in queue.entries.items() if entry.due_us]
+    heap = [due_us << _SHIFT | entry for entry, due_us in queue.dues.items()]
+    if queue.delayed.count:
+        heap += [entry.due_us << _SHIFT | offset for offset, entry in queue.entries.items() if entry.due_us]
     heapify(heap)
     return heap
 
 
 def _word_of(queue: Queue, entry: int, due_us: int) -> int:
     """Return the word of a message that is due at a time; 0 if it does not wait for that."""
-    if queue.entries.get(entry, PLAIN).due_us != due_us:
+    if queue.due_us_of(entry) != due_us:
         return 0
     for words in queue.timer_lists:
         word = int.from_bytes(words.run_above((entry << 16) - 1)[:8], "little")

@@ -16,6 +16,7 @@ from ambermq.protocol.amqp10.events import LinkDetached
 from ambermq.protocol.amqp10.framing.transfer_recogniser import TransferRecogniser
 from ambermq.protocol.amqp10.link.link_session import LinkSession
 from ambermq.protocol.amqp10.link.partial_delivery import PartialDelivery
+from ambermq.protocol.amqp10.link.resumption import UnsettledMap
 from ambermq.protocol.amqp10.memory_budget import LINK_BYTES, memory_of
 from ambermq.protocol.amqp10.performatives.classes import (
     Attach,
@@ -28,9 +29,10 @@ from ambermq.protocol.amqp10.performatives.classes import (
 )
 from ambermq.protocol.amqp10.spec import AmqpCondition, Role
 from ambermq.protocol.amqp10.state_tables import LINK_TABLE, LinkInput, LinkState
+from ambermq.protocol.amqp10.types.encode import encode
 from ambermq.protocol.amqp10.types.values import Symbol
 
-__all__ = ["ACTIVE", "BLOCKED", "CREATED", "EXISTING", "Link"]
+__all__ = ["ACTIVE", "BLOCKED", "CREATED", "EXISTING", "UNSETTLED_MAP_BYTES", "Link"]
 
 ACTIVE: Final = Symbol("ambermq:active")
 """The property of a link's flow that says whether its receiver is the active consumer of an exclusive queue."""
@@ -40,6 +42,8 @@ CREATED: Final = Symbol("ambermq:created")
 """The property of an attach answer that names the queue which the attach has created."""
 EXISTING: Final = Symbol("ambermq:existing")
 """The capability by which an attach wants only what exists; the answer to it offers the capability."""
+UNSETTLED_MAP_BYTES: Final = 32 << 10
+"""The default bound of our unsettled maps."""
 
 
 class Link:
@@ -53,6 +57,7 @@ class Link:
         "delivery_count",
         "drain",
         "handle",
+        "is_incomplete",
         "is_sending",
         "memory_bytes",
         "name",
@@ -96,6 +101,8 @@ class Link:
         self.shape: TransferRecogniser | None = None
         """The shape of the next transfer; None if it is unknown, or if the link is not attached."""
         self._ignored_frames = 0
+        self.is_incomplete = False
+        """Whether our unsettled map was cut: then only deliveries that are resumed are transferred."""
 
     @property
     def is_live(self) -> bool:
@@ -118,8 +125,13 @@ class Link:
         offered_capabilities: Sequence[str] = (),
         desired_capabilities: Sequence[str] = (),
         properties: dict[Any, Any] | None = None,
+        unsettled: UnsettledMap | None = None,
+        unsettled_bytes_max: int = UNSETTLED_MAP_BYTES,
     ) -> None:
-        """Answer the peer's attach with the actual termini. Settle modes default to the peer's."""
+        """Answer the peer's attach with the actual termini. Settle modes default to the peer's.
+
+        `unsettled` is our unsettled map; what exceeds `unsettled_bytes_max` or the frame is left out.
+        """
         if self.state is not LinkState.ATTACH_RECEIVED or self.remote is None:
             return
         self.sender_settle_mode = self.remote.snd_settle_mode if sender_settle_mode is None else sender_settle_mode
@@ -133,6 +145,8 @@ class Link:
             offered_capabilities=offered_capabilities,
             desired_capabilities=desired_capabilities,
             properties=properties,
+            unsettled=unsettled,
+            unsettled_bytes_max=unsettled_bytes_max,
         )
         if not is_whole:
             self.fail(AmqpCondition.FRAME_SIZE_TOO_SMALL, "the answer to the attach is longer than your max-frame-size")
@@ -174,6 +188,8 @@ class Link:
         offered_capabilities: Sequence[str] = (),
         desired_capabilities: Sequence[str] = (),
         properties: dict[Any, Any] | None = None,
+        unsettled: UnsettledMap | None = None,
+        unsettled_bytes_max: int = UNSETTLED_MAP_BYTES,
     ) -> bool:
         """Write our attach; owners do not call it.
 
@@ -195,12 +211,24 @@ class Link:
             desired_capabilities=tuple(desired_capabilities),
             properties=properties,
         )
+        if unsettled is not None:
+            self._set_unsettled(attach, unsettled, unsettled_bytes_max)
         is_whole = self.state is not LinkState.ATTACHED or self.session.connection.takes(attach)
         if not is_whole:
             count = attach.initial_delivery_count
             attach = Attach(name=self.name, handle=self.handle, role=attach.role, initial_delivery_count=count)
         self.session.send(attach)
         return is_whole
+
+    def _set_unsettled(self, attach: Attach, unsettled: UnsettledMap, bytes_max: int) -> None:
+        """Set as much of our unsettled map as fits into the frame and into `bytes_max`."""
+        attach.unsettled = dict(unsettled)
+        tags = list(unsettled)
+        while tags and not (len(encode(attach.unsettled)) <= bytes_max and self.session.connection.takes(attach)):
+            # The size falls with each turn, so this is as much work as a few encodings.
+            del tags[len(tags) * 3 // 4 :]
+            attach.unsettled = {tag: unsettled[tag] for tag in tags}
+            attach.incomplete_unsettled = self.is_incomplete = True
 
     def receive_attach(self, attach: Attach) -> None:
         """Process the peer's attach; owners do not call it."""

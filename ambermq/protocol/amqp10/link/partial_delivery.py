@@ -24,6 +24,7 @@ class PartialDelivery:
         "cost",
         "delivery_id",
         "frame_ms",
+        "is_resumed",
         "is_second",
         "message_format",
         "settled",
@@ -38,6 +39,8 @@ class PartialDelivery:
         self.tag = tag
         self.message_format = message_format
         self.is_second = is_second
+        self.is_resumed = False
+        """Whether its first frame resumed it."""
         self.settled = False
         """Whether a frame was sent settled."""
         self.state: TransactionalState | None = None

@@ -7,6 +7,8 @@ Rule 3. An aborted delivery has no effect, except that its delivery-id is used.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ambermq.protocol.amqp10.errors import LinkFault
 from ambermq.protocol.amqp10.events import CreditChanged, TransferAborted, TransferPiece, TransferRun
 from ambermq.protocol.amqp10.link.link import BLOCKED, Link
@@ -25,7 +27,7 @@ __all__ = ["Receiver"]
 class Receiver(Link):
     """A link on which we receive."""
 
-    __slots__ = ("has_settled_tags", "has_tags", "piece_bytes")
+    __slots__ = ("cut_tag", "has_settled_tags", "has_tags", "piece_bytes", "resumable")
 
     is_sender = False
 
@@ -35,6 +37,10 @@ class Receiver(Link):
         """For the owner: whether each message is reported alone, with its delivery-tag."""
         self.has_settled_tags = False
         """For the owner: the same for messages that the peer sends settled."""
+        self.resumable: Collection[bytes] = ()
+        """For the owner: the tags in our unsettled map. The peer may resume their deliveries; others are ignored."""
+        self.cut_tag = b""
+        """The tag of the delivery that was partial when the link was detached; empty for none."""
         self.piece_bytes = 0
         """For the owner: a larger message is reported in pieces of this size as it arrives; 0: never."""
 
@@ -89,6 +95,7 @@ class Receiver(Link):
             self.drop_partial()
             if partial.taken_bytes:
                 self.session.connection.events.append(TransferAborted(self))
+            self.cut_tag = b""
             return False
         if transfer.settled:
             partial.settled = True
@@ -109,6 +116,7 @@ class Receiver(Link):
         """Drop the partial delivery, which is complete, aborted, or ends with the link."""
         partial, self.partial = self.partial, None
         if partial is not None:
+            self.cut_tag = b"" if is_complete else bytes(partial.tag or b"")
             self.session.connection.partial_bytes -= partial.cost
             self.session.end_delivery(partial.cost, is_complete=is_complete)
 
@@ -126,15 +134,18 @@ class Receiver(Link):
             raise LinkFault(
                 AmqpCondition.INVALID_FIELD, f"a delivery-tag of {len(transfer.delivery_tag)} bytes, at most 32"
             )
-        if transfer.resume:
-            raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, "the broker resumes no deliveries")
+        if self.is_incomplete and not transfer.resume:
+            why = "our unsettled map is incomplete: settle, detach and attach before new deliveries"
+            raise LinkFault(AmqpCondition.ILLEGAL_STATE, why)
         self.credit -= 1
         self.delivery_count = (self.delivery_count + 1) & MASK
         mode = self.receiver_settle_mode if transfer.rcv_settle_mode is None else transfer.rcv_settle_mode
         is_second = mode == ReceiverSettleMode.SECOND
-        return PartialDelivery(
+        partial = PartialDelivery(
             transfer.delivery_id, transfer.delivery_tag, transfer.message_format or 0, is_second=is_second
         )
+        partial.is_resumed = transfer.resume
+        return partial
 
     def _check_continuation(self, partial: PartialDelivery, transfer: Transfer) -> None:
         if transfer.delivery_id not in (None, partial.delivery_id) or transfer.delivery_tag not in (None, partial.tag):
@@ -172,9 +183,11 @@ class Receiver(Link):
         connection.memory.change(partial.cost - before)
 
     def _deliver(self, partial: PartialDelivery, payload: Buffer) -> None:
+        if partial.is_resumed and bytes(partial.tag or b"") not in self.resumable:
+            return
         mode = self.sender_settle_mode
         if (mode == SenderSettleMode.SETTLED and not partial.settled) or (
-            mode == SenderSettleMode.UNSETTLED and partial.settled
+            mode == SenderSettleMode.UNSETTLED and partial.settled and not partial.is_resumed
         ):
             raise LinkFault(
                 AmqpCondition.INVALID_FIELD, f"settled={partial.settled} on a link with snd-settle-mode {mode}"
@@ -195,6 +208,7 @@ class Receiver(Link):
             partial.message_format,
             partial.tag,
             partial.state,
+            partial.is_resumed,
             partial.taken_bytes,
         )
         session.connection.events.append(run)

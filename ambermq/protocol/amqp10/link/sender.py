@@ -14,10 +14,11 @@ from typing import Final
 from ambermq.protocol.amqp10.errors import LocalError
 from ambermq.protocol.amqp10.events import CreditChanged
 from ambermq.protocol.amqp10.framing.frame_templates import TransferTemplate
+from ambermq.protocol.amqp10.framing.frames import encode_frame
 from ambermq.protocol.amqp10.framing.output_buffer import LARGE_BYTES
 from ambermq.protocol.amqp10.link.link import ACTIVE, Link
 from ambermq.protocol.amqp10.link.link_session import LinkSession
-from ambermq.protocol.amqp10.performatives.classes import DeliveryState
+from ambermq.protocol.amqp10.performatives.classes import DeliveryState, Transfer
 from ambermq.protocol.amqp10.serial_number import HALF, MASK
 from ambermq.protocol.amqp10.spec import SenderSettleMode
 from ambermq.protocol.amqp10.state_tables import LinkState
@@ -44,7 +45,7 @@ class Sender(Link):
         self.available = 0
         """For the owner: how many messages wait, as flows report it."""
         self.tag_prefix = bytes(8)
-        """For the owner: the first eight bytes of every delivery-tag, set before the first send."""
+        """The first eight bytes of delivery-tags, which `use_tag_prefix` changes."""
         self._template: TransferTemplate
         self._template_key: tuple[int, bool] | None = None
         """The message format, and whether transfers are settled; None without a template."""
@@ -137,6 +138,56 @@ class Sender(Link):
             self.session.send_or_wait(self, self._template.abort(), b"")
             self.session.sent.take(delivery_id, delivery_id)
         self.is_sending = False
+
+    def use_tag_prefix(self, prefix: bytes) -> None:
+        """Set the first eight bytes of the delivery-tags of later messages."""
+        if prefix != self.tag_prefix:
+            self.tag_prefix, self._template_key = prefix, None
+
+    def resume_delivery(
+        self, token: int, payload: Buffer, *, state: DeliveryState | None = None, settled: bool = False
+    ) -> bool:
+        """Resume a delivery of this token with the rest of its message; return whether one was `sendable`.
+
+        `state` is where the payload begins, or with `settled` the outcome.
+        """
+        if self.sendable < 1:
+            return False
+        session, delivery_id = self.session, self.session.next_sent_id
+        view = memoryview(payload)
+        transfer = Transfer(
+            handle=self.handle,
+            delivery_id=delivery_id,
+            delivery_tag=self.tag_of(token),
+            message_format=0,
+            settled=settled,
+            state=state,
+            resume=True,
+        )
+        while True:
+            room = session.connection.remote_frame_bytes_max - len(encode_frame(session.channel, transfer))
+            piece, view = view[: max(room, 1)], view[max(room, 1) :]
+            transfer.more = bool(view)
+            session.send_or_wait(self, encode_frame(session.channel, transfer, piece), b"")
+            if not view:
+                break
+            transfer = Transfer(handle=self.handle, settled=settled, resume=True)
+        self.credit -= 1
+        self.delivery_count = (self.delivery_count + 1) & MASK
+        session.next_sent_id = (delivery_id + 1) & MASK
+        if not settled:
+            session.sent.append(self, delivery_id, 1, (token,))
+        return True
+
+    def tag_of(self, token: int) -> bytes:
+        """Return the delivery-tag of a token."""
+        return self.tag_prefix + token.to_bytes(8, "big")
+
+    def token_of(self, tag: bytes) -> int | None:
+        """Return the token of a delivery-tag; None for a tag that this end has not made."""
+        if len(tag) != 16 or tag[:8] != self.tag_prefix:
+            return None
+        return int.from_bytes(tag[8:], "big")
 
     def drained(self) -> None:
         """Answer a drain, when no message is left to send: the rest of the credit is returned."""

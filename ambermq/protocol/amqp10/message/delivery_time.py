@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.types.decode import Buffer, decode
 
-__all__ = ["AT_ONCE", "DeliveryTime", "delivery_time"]
+__all__ = ["ANNOTATIONS", "AT_ONCE", "DeliveryTime", "delivery_time"]
 
 
 class DeliveryTime(NamedTuple):
@@ -29,6 +29,8 @@ class DeliveryTime(NamedTuple):
 AT_ONCE: Final = DeliveryTime()
 _TIMES: Final = ("x-opt-delivery-time", "x-opt-scheduled-enqueue-time")
 _DELAY: Final = "x-opt-delivery-delay"
+ANNOTATIONS: Final = (*_TIMES, _DELAY)
+"""The names of the annotations that schedule a message."""
 _MARKS: Final = (b"x-opt-delivery-", b"x-opt-scheduled-enqueue-time")
 
 

@@ -19,6 +19,7 @@ from typing import Final
 from zlib import crc32
 
 from ambermq.protocol.amqp10.errors import DecodeError
+from ambermq.protocol.amqp10.message.group_code import group_code_at
 from ambermq.protocol.amqp10.message.publish_outline import Outline
 from ambermq.protocol.amqp10.message.sections import check_sections
 from ambermq.protocol.amqp10.types.decode import Buffer
@@ -37,13 +38,16 @@ class MessageRecogniser:
     __slots__ = (
         *("_fixed", "_fixed_of", "_head", "_head_of", "_id_of", "_id_place", "_rest_bytes", "_size", "_size_of"),
         *("_tail", "_tail_after", "_tail_of", "_tail_start"),
-        *("delivery", "is_durable", "priority", "ttl_ms"),
+        *("_group", "_group_field", "delivery", "is_durable", "may_group", "priority", "ttl_ms"),
     )
 
     def __init__(self, outline: Outline, payload: Buffer) -> None:
         """Create the recogniser of a message; `learn_message` checks which messages have one."""
         self.is_durable, self.ttl_ms, self.delivery = outline.is_durable, outline.ttl_ms, outline.delivery
         self.priority = outline.priority
+        self._group, self._group_field = outline.group, outline.group_field
+        self.may_group = bool(outline.group_field)
+        """Whether messages that it recognises may have groups: only then `groups` is called."""
         self._id_place = place = outline.id_place
         self._id_of = itemgetter(slice(place.start, place.stop) if place else slice(0))
         self._head_of = itemgetter(slice(outline.head_bytes))
@@ -80,6 +84,14 @@ class MessageRecogniser:
             return None
         hashes = [*map(crc32, ids, repeat(place.seed))]
         return [one or 1 for one in hashes] if 0 in hashes else hashes
+
+    def groups(self, payloads: Sequence[Buffer]) -> list[int]:
+        """Return the group of each message that it has recognised; empty if none has one."""
+        # Heads are equal, so equal tails have equal properties but for the id.
+        if self._rest_bytes >= 0 and [*map(self._tail_of, payloads)].count(self._tail) == len(payloads):
+            return [self._group] * len(payloads) if self._group else []
+        groups = [group_code_at(payload, self._group_field, self._tail_start) for payload in payloads]
+        return groups if any(groups) else []
 
     def _are_sized(self, payloads: Sequence[Buffer], sizes: list[int]) -> bool:
         """Return whether all tails are equal but for the size of the last section, which is that of its contents."""

@@ -24,6 +24,7 @@ from zlib import crc32
 
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.message.delivery_time import AT_ONCE, DeliveryTime, delivery_time
+from ambermq.protocol.amqp10.message.group_code import GROUP_FIELDS, group_code_at
 from ambermq.protocol.amqp10.message.sections import Section, check_sections, is_footer, read_descriptor, section_end
 from ambermq.protocol.amqp10.types.decode import Buffer
 
@@ -66,6 +67,10 @@ class Outline(NamedTuple):
     """The position of the size of the last section; `fixed_end` if it has none."""
     fixed_end: int
     """The position of the contents of the last section: what follows has no structure that matters."""
+    group: int = 0
+    """Its group (group_code.py); 0 for none."""
+    group_field: int = 0
+    """The position of the first property, if a message with this head may have a group; else 0."""
 
 
 def message_id_hash(message_id: int | UUID | bytes | str | None) -> int:
@@ -110,9 +115,11 @@ def read_outline(payload: Buffer) -> Outline:
             id_hash = _hash_at(payload, place)
             last = check_sections(payload, stop, code)
             size_place = _last_size(payload, last) if last > stop else (stop, stop)
-            return Outline(
-                is_durable, ttl_ms, priority, delivery, id_hash, annotations, place, head_bytes, stop, code, *size_place
-            )
+            kind = (is_durable, ttl_ms, priority, delivery)
+            group_field = _group_field(payload, start, stop)
+            group = group_code_at(payload, group_field, stop) if group_field else 0
+            head = (head_bytes, stop, code, *size_place)
+            return Outline(*kind, id_hash, annotations, place, *head, group, group_field)
         if code == Section.HEADER:
             is_durable, priority, ttl_ms = _header_fields(payload, start, stop)
         elif code == Section.DELIVERY_ANNOTATIONS:
@@ -170,6 +177,12 @@ def _ttl_at(payload: Buffer, field: int, stop: int) -> int:
 def _count_of(payload: Buffer, start: int) -> int:
     """Return the number of values of the list at `start`, which is not the empty list."""
     return payload[start + 2] if payload[start] == 0xC0 else int(_UINT(payload, start + 5)[0])
+
+
+def _group_field(payload: Buffer, start: int, stop: int) -> int:
+    """Return the position of the first of properties that are so many that one may be a group-id; else 0."""
+    field = _first_field(payload, start, stop)
+    return field if field < stop and _count_of(payload, start) >= GROUP_FIELDS else 0
 
 
 def _id_place(payload: Buffer, start: int, stop: int) -> tuple[IdPlace | None, int]:

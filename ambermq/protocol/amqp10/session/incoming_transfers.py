@@ -60,7 +60,7 @@ class IncomingTransfers:
             raise SessionFault(SessionCondition.UNATTACHED_HANDLE, why)
         if session.windows.received(1):
             session.mark_dirty()
-        self._count_delivery(link, transfer.delivery_id)
+        self._count_delivery(link, transfer.delivery_id, is_resumed=transfer.resume)
         try:
             self._receive_one(link, transfer, data, position, payload_start, frame_end)
         except LinkFault as fault:
@@ -90,7 +90,7 @@ class IncomingTransfers:
         session.connection.events.append(TransferRun(link, first_id, payloads, shape.settled, state=shape.state))
         return after
 
-    def _count_delivery(self, link: Link, delivery_id: int | None) -> None:
+    def _count_delivery(self, link: Link, delivery_id: int | None, *, is_resumed: bool) -> None:
         """Check that the delivery-ids are consecutive, and count one."""
         if delivery_id is None or (link.partial is not None and delivery_id == link.partial.delivery_id):
             return
@@ -98,6 +98,8 @@ class IncomingTransfers:
         if link.state is LinkState.DETACH_SENT and delivery_id != expected:
             return  # The frame may continue a delivery that was dropped with the link.
         if expected >= 0 and delivery_id != expected:
+            if is_resumed and not self._session.received.find(delivery_id, delivery_id):
+                return  # It has the id that it had in this session before its link was detached.
             raise SessionFault(AmqpCondition.INVALID_FIELD, f"delivery-id {delivery_id}, expected {expected}")
         self._next_id = (delivery_id + 1) & MASK
 
@@ -114,6 +116,7 @@ class IncomingTransfers:
         is_whole = link.receive(transfer, data[payload_start:frame_end])
         state = transfer.state if type(transfer.state) is TransactionalState else None
         is_plain = not transfer.message_format and transfer.state is state and transfer.rcv_settle_mode is None
+        is_plain = is_plain and not transfer.resume
         # A run of recognised transfers has no tags.
         is_tagged = link.has_tags or (link.has_settled_tags and transfer.settled)
         if is_whole and is_plain and not is_tagged and bytes(data[position + 8 : position + 11]) == b"\0S\x14":

@@ -18,6 +18,7 @@ from ambermq.protocol.amqp10.events import CreditChanged, SessionEnded
 from ambermq.protocol.amqp10.framing.frame_templates import write_flow
 from ambermq.protocol.amqp10.link.link import BLOCKED, Link
 from ambermq.protocol.amqp10.link.receiver import Receiver
+from ambermq.protocol.amqp10.link.resumption import UnsettledMap
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.memory_budget import UNSETTLED_BYTES
 from ambermq.protocol.amqp10.performatives.base import Composite
@@ -145,23 +146,23 @@ class Session:
     def attach_sender(
         self, name: str, source: Source | None, target: Target | Coordinator | None, *, initial_delivery_count: int = 0,
         sender_settle_mode: int = 2, receiver_settle_mode: int = 0, properties: dict[Any, Any] | None = None,
-        desired_capabilities: Sequence[str] = (),
+        desired_capabilities: Sequence[str] = (), unsettled: UnsettledMap | None = None,
     ) -> Sender:  # fmt: skip
         """Attach a link on which we send; LinkAttached reports the answer. Raises LocalError if no handle is free."""
         link = Sender(self, name, self._links.free_handle(), initial_delivery_count)
         modes = sender_settle_mode, receiver_settle_mode
-        self._attach(link, source, target, modes, properties, desired_capabilities)
+        self._attach(link, source, target, modes, properties, desired_capabilities, unsettled)
         return link
 
     def attach_receiver(
         self, name: str, source: Source | None, target: Target | None, *,
         sender_settle_mode: int = 2, receiver_settle_mode: int = 0, properties: dict[Any, Any] | None = None,
-        desired_capabilities: Sequence[str] = (),
+        desired_capabilities: Sequence[str] = (), unsettled: UnsettledMap | None = None,
     ) -> Receiver:  # fmt: skip
         """Attach a link on which we receive; see attach_sender. Credit may be granted at once."""
         link = Receiver(self, name, self._links.free_handle())
         modes = sender_settle_mode, receiver_settle_mode
-        self._attach(link, source, target, modes, properties, desired_capabilities)
+        self._attach(link, source, target, modes, properties, desired_capabilities, unsettled)
         return link
 
     def settle(self, first_id: int, count: int, state: DeliveryState | None) -> None:
@@ -386,12 +387,15 @@ class Session:
     def _attach(
         self, link: Link, source: Source | None, target: Target | Coordinator | None,
         modes: tuple[int, int], properties: dict[Any, Any] | None, desired_capabilities: Sequence[str],
+        unsettled: UnsettledMap | None,
     ) -> None:  # fmt: skip
         if self.state not in (SessionState.MAPPED, SessionState.BEGIN_SENT):
             raise LocalError(f"attach in session state {self.state.name}")
         self._links.add(link)
         link.sender_settle_mode, link.receiver_settle_mode = modes
-        link.send_attach(source, target, properties=properties, desired_capabilities=desired_capabilities)
+        link.send_attach(
+            source, target, properties=properties, desired_capabilities=desired_capabilities, unsettled=unsettled
+        )
 
     @property
     def _room(self) -> int:

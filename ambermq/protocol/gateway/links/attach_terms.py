@@ -40,6 +40,12 @@ from ambermq.protocol.gateway.links.source_filters import (
     read_at,
     read_selection,
 )
+from ambermq.protocol.gateway.recovery.link_keeping import (
+    NOTHING_KEPT,
+    LinkKeeping,
+    keep_as_asked,
+    kept_for_ever,
+)
 
 __all__ = [
     "DELAYED_DELIVERY",
@@ -105,6 +111,8 @@ class ProducingTerms:
     """Whether it creates no queue at its address."""
     delays: bool = False
     """Whether the sender asked for delayed delivery."""
+    kept: LinkKeeping = NOTHING_KEPT
+    """How it keeps delivery-tags that the sender has not settled."""
 
     @property
     def is_anonymous(self) -> bool:
@@ -150,15 +158,18 @@ class ConsumingTerms:
     """The most messages a second that it gets; 0: no limit."""
     is_exclusive: bool = False
     """Whether it wants to be the only consumer of its queue."""
+    kept: LinkKeeping = NOTHING_KEPT
+    """How it keeps unsettled deliveries."""
 
     def source_of(self, ready: ConsumerReady) -> Source:
         """Return the actual source."""
         if self.is_recalled and ready.subscription is not None:
             return _recalled_source(ready.subscription)
-        return self.source if self.dynamic is None else replace(self.source, address=ready.address)
+        source = self.source if self.dynamic is None else replace(self.source, address=ready.address)
+        return replace(source, distribution_mode=StdDistMode.COPY) if ready.follows else source
 
 
-def producing_terms(attach: Attach) -> ProducingTerms:
+def producing_terms(attach: Attach, config: EngineConfig = _DEFAULTS) -> ProducingTerms:
     """Return the terms for a peer that sends. Raises Refusal."""
     target = attach.target
     if not isinstance(target, Target):
@@ -167,6 +178,7 @@ def producing_terms(attach: Attach) -> ProducingTerms:
     address = "" if dynamic is not None else _typed(_address(target.address, "target"), target.capabilities)
     applied = Target(address=None if dynamic is not None else target.address or None)
     applied.capabilities = _honoured(target.capabilities, _UNROUTABLE.keys() | _NODE_CAPABILITIES | {_IMMEDIATE})
+    kept = NOTHING_KEPT if dynamic is not None else keep_as_asked(target, applied, config.suspended_s_max)
     if dynamic is not None:
         applied.dynamic, applied.dynamic_node_properties = True, policy_of(dynamic)
         applied.expiry_policy = _expiry_policy(target)
@@ -175,7 +187,7 @@ def producing_terms(attach: Attach) -> ProducingTerms:
     must_exist = _must_exist(attach, dynamic) and bool(address)
     unroutable = _unroutable(target.capabilities)
     delays = DELAYED_DELIVERY in attach.desired_capabilities
-    return ProducingTerms(address, source, applied, unroutable, is_immediate, dynamic, must_exist, delays)
+    return ProducingTerms(address, source, applied, unroutable, is_immediate, dynamic, must_exist, delays, kept)
 
 
 def consuming_terms(attach: Attach, *, is_nameless: bool = False, config: EngineConfig = _DEFAULTS) -> ConsumingTerms:
@@ -188,7 +200,8 @@ def consuming_terms(attach: Attach, *, is_nameless: bool = False, config: Engine
         raise Refusal("amqp:invalid-field", "the target of a receiver is a coordinator")
     if source is None:
         request = _subscribing(attach.name, attach.desired_capabilities, is_durable=True)
-        return _terms(attach, "", Source(), subscription_request=request, is_recalled=True)
+        kept = kept_for_ever(config.suspended_s_max)
+        return _terms(attach, "", Source(), subscription_request=request, is_recalled=True, kept=kept)
     dynamic = _dynamic(source)
     address = "" if dynamic is not None else _typed(_address(source.address, "source"), source.capabilities)
     if not address and dynamic is None:
@@ -203,8 +216,8 @@ def consuming_terms(attach: Attach, *, is_nameless: bool = False, config: Engine
             if is_nameless:
                 # Nothing is its own container's, so no-local is not applied.
                 selection = replace(selection, no_locals=())
-            return _subscription_terms(attach, source, address, dynamic, selection)
-        return _queue_terms(attach, source, address, dynamic, selection)
+            return _subscription_terms(attach, source, address, dynamic, selection, config)
+        return _queue_terms(attach, source, address, dynamic, selection, config)
     except LinkFault as fault:
         raise Refusal(fault.condition, fault.description) from fault
 
@@ -225,7 +238,12 @@ def _check_each(selection: Selection, config: EngineConfig) -> None:
 
 
 def _queue_terms(
-    attach: Attach, source: Source, address: str, dynamic: Dynamic | None, selection: Selection
+    attach: Attach,
+    source: Source,
+    address: str,
+    dynamic: Dynamic | None,
+    selection: Selection,
+    config: EngineConfig,
 ) -> ConsumingTerms:
     """Return the terms of a link that receives from a queue, browses one, or follows the log."""
     at, applied = read_at(source.filter)
@@ -236,11 +254,20 @@ def _queue_terms(
     answer = _answered_source(source, dynamic, _honoured(source.capabilities, _NODE_CAPABILITIES), filters)
     # A node with several modes says which one applies (messaging, 3.5.3).
     answer.distribution_mode = StdDistMode.COPY if is_copy else StdDistMode.MOVE
-    return _terms(attach, address, answer, is_copy=is_copy, at=at, selector=selection.selector, dynamic=dynamic)
+    kept = NOTHING_KEPT
+    if dynamic is None and not is_copy:
+        kept = keep_as_asked(source, answer, config.suspended_s_max)
+    fields = {"is_copy": is_copy, "at": at, "selector": selection.selector, "dynamic": dynamic, "kept": kept}
+    return _terms(attach, address, answer, **fields)
 
 
 def _subscription_terms(
-    attach: Attach, source: Source, address: str, dynamic: Dynamic | None, selection: Selection
+    attach: Attach,
+    source: Source,
+    address: str,
+    dynamic: Dynamic | None,
+    selection: Selection,
+    config: EngineConfig,
 ) -> ConsumingTerms:
     """Return the terms of a link that subscribes to a topic.
 
@@ -258,7 +285,9 @@ def _subscription_terms(
     answer.durable = TerminusDurability.UNSETTLED_STATE if is_durable else TerminusDurability.NONE
     if dynamic is None:
         answer.expiry_policy = TerminusExpiryPolicy.NEVER if is_durable else TerminusExpiryPolicy.LINK_DETACH
-    return _terms(attach, address, answer, selector=selection.selector, subscription_request=request, dynamic=dynamic)
+    kept = kept_for_ever(config.suspended_s_max) if is_durable and not request.is_shared else NOTHING_KEPT
+    fields = {"selector": selection.selector, "subscription_request": request, "dynamic": dynamic, "kept": kept}
+    return _terms(attach, address, answer, **fields)
 
 
 def _terms(attach: Attach, address: str, source: Source, **fields: Any) -> ConsumingTerms:

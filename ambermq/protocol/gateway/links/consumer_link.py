@@ -9,33 +9,52 @@ Rule 4. A large message takes turns with other links (gateway/large). Later deli
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple, final
+from typing import Any, Final, NamedTuple, Protocol, final
 
-from ambermq.engine.commands import ReportDamage, Settle
-from ambermq.engine.effects import ConsumerReady, Deliver, OutcomeApplied
-from ambermq.engine.entries.entry import Entry
-from ambermq.engine.entries.entry_word import pack_words
-from ambermq.engine.entries.outcome import ACCEPTED, RELEASED, Outcome, OutcomeKind
+from ambermq.engine.commands import ReportDamage, ResendHeld, Settle
+from ambermq.engine.effects import ConsumerReady, Deliver, LocksExpired, OutcomeApplied
+from ambermq.engine.entries.entry import PLAIN, Entry
+from ambermq.engine.entries.entry_word import pack_words, unpack_words
+from ambermq.engine.entries.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.entries.stored_message import StoredMessage
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.events import Disposed
+from ambermq.protocol.amqp10.link.resumption import UnsettledMap
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.message.redelivery import KEPT_TTL, with_header
-from ambermq.protocol.amqp10.performatives.classes import Accepted, Rejected, TransactionalState
+from ambermq.protocol.amqp10.performatives.classes import Accepted, DeliveryState, Rejected, TransactionalState
 from ambermq.protocol.amqp10.spec import TransactionCondition
 from ambermq.protocol.amqp10.types.decode import Buffer, decode
+from ambermq.protocol.amqp10.types.values import Timestamp
 from ambermq.protocol.gateway.large.message_stream import MessageStream
 from ambermq.protocol.gateway.large.turn_budget import TurnBudget, Wait
 from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms, offered_by, properties_of
+from ambermq.protocol.gateway.links.delivery_locks import ExpiredDeliveries, attempts_of, late_state, tag_prefix
 from ambermq.protocol.gateway.links.link_peer import ConsumerPeer
 from ambermq.protocol.gateway.links.outcome_mapping import outcome_of
+from ambermq.protocol.gateway.recovery.resumed_deliveries import ResumedDeliveries
 
-__all__ = ["ConsumerLink", "redelivered"]
+__all__ = ["LOCKED_UNTIL", "SEQUENCE_NUMBER", "ConsumerLink", "Follower", "redelivered"]
+
+LOCKED_UNTIL: Final = "x-opt-locked-until"
+"""The message annotation that says when the lock of a delivery ends."""
+SEQUENCE_NUMBER: Final = "x-opt-sequence-number"
+"""The message annotation by which clients of Service Bus name a message of a queue."""
 
 _REJECTED: Final = Rejected()
 _FAILED_MAX: Final = 1024
+
+
+class Follower(Protocol):
+    """The source that serves the link of a non-destructive queue."""
+
+    def wake(self) -> None:
+        """Serve the link soon: its peer has given credit."""
+
+    def end(self) -> None:
+        """Stop: the link has ended."""
 
 
 class _Delivery(NamedTuple):
@@ -46,6 +65,8 @@ class _Delivery(NamedTuple):
     settled: bool
     large: "_Large | None" = None
     """The single message of the run, if it is large; then there are no payloads."""
+    attempt: int = 0
+    """The attempt of a delivery of a queue with locks, for its delivery-tag."""
 
 
 class _Large(NamedTuple):
@@ -55,6 +76,8 @@ class _Large(NamedTuple):
     entry: Entry | None
     elapsed_us: int
     queue: int
+    added: Mapping[str, Any] | None = None
+    """Further message annotations."""
 
 
 _SENDING: Final = _Delivery((), (), settled=True)
@@ -68,22 +91,27 @@ class ConsumerLink:
     __slots__ = (
         "_again",
         "_backlog",
+        "_expired",
         "_failed",
         "_granted_low",
         "_stream",
         "backlog_count",
         "bytes",
         "consumer",
+        "follower",
         "granted",
         "is_closed",
         "is_lost",
         "is_open",
+        "is_service_bus",
         "link",
         "message_bytes",
         "messages",
         "peer",
+        "resumed",
         "terms",
         "traffic",
+        "unsettled",
     )
 
     def __init__(self, peer: ConsumerPeer["ConsumerLink"], link: Sender, terms: ConsumingTerms) -> None:
@@ -96,11 +124,17 @@ class ConsumerLink:
         """The messages that were delivered to it, and their bytes."""
         self.consumer = 0
         """The engine's id; 0 until the consumer is attached."""
+        self.follower: Follower | None = None
+        """What serves the link if its queue is non-destructive; then the engine delivers nothing."""
         self.is_open = True
         self.is_closed = False
         """Whether the peer closed the link."""
         self.is_lost = False
         """Whether its connection is lost. Deliveries that arrive before the end of its consumer return unsent."""
+        self.is_service_bus = False
+        """Whether its client is one of Service Bus: it knows other conditions and annotations."""
+        self._expired: ExpiredDeliveries | None = None
+        """Its deliveries whose locks have expired; None if there was none."""
         self._failed: set[int] = set()
         """The words that the peer modified as failed deliveries; at most _FAILED_MAX."""
         self._again: set[int] = set()
@@ -116,15 +150,26 @@ class ConsumerLink:
         """The approximate size of its messages: first the average of the queue, then that of the large ones sent."""
         self.backlog_count = 0
         """The deliveries in the backlog: another link had used up the session's window."""
+        self.unsettled: UnsettledMap | None = None
+        """The unsettled map of the peer's attach."""
+        self.resumed: ResumedDeliveries | None = None
+        """What is to be sent again; None for a link that resumes nothing."""
 
     def accept(self, ready: ConsumerReady) -> None:
         """Answer the attach."""
-        self.link.accept(
+        link, theirs = self.link, self.unsettled
+        link.accept(
             source=self.terms.source_of(ready),
             target=self.terms.target,
             offered_capabilities=offered_by(self.terms),
             properties=properties_of(ready),
+            unsettled=None if theirs is None else {link.tag_of(word): None for word in ready.held},
+            unsettled_bytes_max=self.peer.gateway.limits.unsettled_map_bytes_max,
         )
+        if theirs is not None:
+            is_incomplete = link.is_incomplete or (link.remote is not None and link.remote.incomplete_unsettled)
+            self.resumed = ResumedDeliveries(link, ready.held, theirs, is_incomplete=is_incomplete)
+            self.unsettled = None
 
     @property
     def backlog_bytes(self) -> int:
@@ -145,8 +190,13 @@ class ConsumerLink:
             self._return_surplus()
         if not self.is_open or not self.consumer or self.peer.is_paused:
             return
+        if self.follower is not None:
+            self.follower.wake()
+            return
         link, gateway = self.link, self.peer.gateway
         limits = gateway.limits
+        if self.resumed is not None and not self._resume(self.resumed):
+            return
         bytes_max = limits.grant_bytes // (self.message_bytes or 1)
         sendable = max(link.sendable - self.backlog_count, 0)
         self.granted = min(sendable, limits.grant_messages, bytes_max or 1)
@@ -162,10 +212,14 @@ class ConsumerLink:
 
         Return whether the engine needs a new grant: half of the last one is used.
         """
+        if effect.is_resumed:
+            return self._deliver_again(effect)
         if not self.is_open or not effect.words:
             if self.is_lost:
                 self._backlog.append(_Delivery(effect.words, (), effect.settled))
             return False
+        if effect.locked_until_ms or self.is_service_bus or self._expired is not None:
+            return self._deliver_locked(effect)
         payloads = effect.bodies
         # One message stands for the run. The figure rises at once, and falls slowly.
         size = len(payloads[0])
@@ -197,19 +251,132 @@ class ConsumerLink:
         self.backlog_count += count
         return True
 
-    def _deliver_large(self, effect: Deliver, payloads: Sequence[Buffer | StoredMessage]) -> bool:
-        """Add a run with large messages to the backlog, each message by itself."""
+    def _deliver_locked(self, effect: Deliver) -> bool:
+        """Send a run of deliveries with their locks, as many as the link can take; return as `deliver` does.
+
+        The others return to the queue: the time of a lock does not pass in a backlog.
+        """
+        words, until_ms = effect.words, effect.locked_until_ms
+        entries = effect.entries or (None,) * len(words)
+        added = [self._annotations(word, until_ms) for word in words]
+        if StoredMessage in map(type, effect.bodies):
+            return self._deliver_large(effect, effect.bodies, added)
+        payloads = [
+            redelivered(body, entry, effect.elapsed_us, more)
+            for body, entry, more in zip(effect.bodies, entries, added, strict=True)
+            if not isinstance(body, StoredMessage)
+        ]
+        link, traffic, attempts = self.link, self.traffic, attempts_of(effect.entries, len(words))
+        count = 0 if self._backlog else min(max(link.sendable, 0), len(words))
+        start = 0
+        while start < count:
+            end = start + 1
+            while end < count and attempts[end] == attempts[start]:
+                end += 1
+            link.use_tag_prefix(tag_prefix(attempts[start]))
+            link.send_run(words[start:end], payloads[start:end], effect.settled)
+            start = end
+        link.use_tag_prefix(tag_prefix(0))
+        self.message_bytes = max(len(payloads[0]), self.message_bytes * 7 // 8)
+        size = sum(map(len, payloads[:count]))
+        traffic.messages_redelivered += sum([entry is not None and entry.count > 0 for entry in entries[:count]])
+        traffic.messages_out += count
+        traffic.bytes_out += size
+        self.messages += count
+        self.bytes += size
+        self.granted -= count
+        if self._failed:
+            self._again |= self._failed.intersection(words[:count])
+        if count < len(words):
+            if effect.settled:
+                # They left the queue when they were acquired.
+                self._backlog.append(_Delivery(words[count:], payloads[count:], effect.settled))
+                self.backlog_count += len(words) - count
+            else:
+                self.peer.gateway.engine.settle(Settle(self.consumer, pack_words(words[count:]), RELEASED))
+            return True
+        if link.drain:
+            self.end_drain()
+        return self.granted < self._granted_low and link.credit > self.granted
+
+    def _annotations(self, word: int, until_ms: int) -> dict[str, Any]:
+        """Return the message annotations that a delivery has for its lock, and for a client of Service Bus."""
+        added: dict[str, Any] = {LOCKED_UNTIL: Timestamp(until_ms)} if until_ms else {}
+        return added | ({SEQUENCE_NUMBER: word >> 16} if self.is_service_bus else {})
+
+    def expire(self, effect: LocksExpired) -> None:
+        """Note deliveries whose locks have expired: no outcome changes that."""
+        if self._expired is None:
+            self._expired = ExpiredDeliveries()
+        self._expired.add(unpack_words(effect.words), self.link.session.next_sent_id)
+
+    def _resume(self, resumed: ResumedDeliveries) -> bool:
+        """Go on with what is to be sent again; return whether new messages may follow."""
+        link, gateway = self.link, self.peer.gateway
+        bytes_max = gateway.limits.grant_bytes // (self.message_bytes or 1)
+        words = resumed.send(link, min(gateway.limits.grant_messages, bytes_max or 1))
+        if words:
+            gateway.engine.submit(ResendHeld(self.consumer, self, words))
+        if not resumed.is_done:
+            if not link.sendable:
+                link.session.await_room()
+            return False
+        if not resumed.is_incomplete:
+            self.resumed = None
+            return True
+        if link.drain:
+            link.drained()
+        return False
+
+    def _deliver_again(self, effect: Deliver) -> bool:
+        """Send a delivery again that the link held before; return whether there may be more."""
+        resumed = self.resumed
+        if not self.is_open or resumed is None:
+            return False
+        if any(isinstance(body, StoredMessage) for body in effect.bodies):
+            # It is delivered anew, as a stream.
+            self.peer.gateway.engine.settle(Settle(self.consumer, pack_words(effect.words), MODIFIED_FAILED))
+            resumed.deliver(self.link, ())
+            return True
+        entries = effect.entries or ()
+        bodies = [
+            redelivered(body, entry, effect.elapsed_us)
+            for body, entry in zip(effect.bodies, entries, strict=False)
+            if not isinstance(body, StoredMessage)
+        ]
+        self.traffic.messages_out += len(bodies)
+        self.messages += len(bodies)
+        size = sum(map(len, bodies))
+        self.traffic.bytes_out += size
+        self.bytes += size
+        resumed.deliver(self.link, bodies)
+        return True
+
+    def _deliver_large(
+        self,
+        effect: Deliver,
+        payloads: Sequence[Buffer | StoredMessage],
+        added: Sequence[Mapping[str, Any]] | None = None,
+    ) -> bool:
+        """Add a run with large messages to the backlog, each message by itself.
+
+        With `added`, the annotations of deliveries with locks, the other messages are not rebuilt yet.
+        """
         size = sum(map(len, payloads))
         self.traffic.messages_out += len(payloads)
         self.traffic.bytes_out += size
         self.messages += len(payloads)
         self.bytes += size
-        for word, payload, entry in zip(effect.words, payloads, effect.entries or (), strict=True):
+        entries = effect.entries or (None,) * len(payloads)
+        attempts = attempts_of(effect.entries, len(payloads)) if added is not None else [0] * len(payloads)
+        for index, (word, payload, entry) in enumerate(zip(effect.words, payloads, entries, strict=True)):
+            more, attempt = None if added is None else added[index], attempts[index]
             if isinstance(payload, StoredMessage):
-                large = _Large(payload, entry, effect.elapsed_us, effect.queue)
-                self._backlog.append(_Delivery((word,), (), effect.settled, large))
+                large = _Large(payload, entry, effect.elapsed_us, effect.queue, more)
+                self._backlog.append(_Delivery((word,), (), effect.settled, large, attempt))
             else:
-                self._backlog.append(_Delivery((word,), (payload,), effect.settled))
+                body = payload if added is None else redelivered(payload, entry, effect.elapsed_us, more)
+                self._backlog.append(_Delivery((word,), (body,), effect.settled, None, attempt))
         self.backlog_count += len(payloads)
         return True
 
@@ -245,34 +412,44 @@ class ConsumerLink:
 
     def lose(self) -> None:
         """Close the link, whose connection is lost: it takes no more deliveries. Those on their way are not sent."""
+        self.end_follower()
         self.is_open = False
         self.close()
         self.is_lost = bool(self.consumer)
         if self.is_lost:
             self.peer.gateway.engine.set_credit(self.consumer, 0)
 
+    def end_follower(self) -> None:
+        """End what serves the link, which has ended."""
+        if self.follower is not None:
+            self.follower.end()
+            self.follower = None
+
     def flush(self) -> None:
         """Send as much of the backlog as the link can take now."""
         while self._stream is None and self._backlog and (count := self.link.sendable):
-            words, payloads, settled, large = self._backlog.popleft()
+            words, payloads, settled, large, attempt = self._backlog.popleft()
+            self.link.use_tag_prefix(tag_prefix(attempt))
             if large is not None:
-                self._backlog.appendleft(_Delivery(words, payloads, settled, large))
+                self._backlog.appendleft(_Delivery(words, payloads, settled, large, attempt))
                 self._stream = MessageStream(
                     self.peer.gateway.engine,
                     self.link,
                     large.message,
-                    partial(redelivered, entry=large.entry, now_us=large.elapsed_us),
+                    partial(redelivered, entry=large.entry, now_us=large.elapsed_us, added=large.added),
                     words[0],
                     settled=settled,
                     queue=large.queue,
                 )
                 break
             if len(words) > count:
-                self._backlog.appendleft(_Delivery(words[count:], payloads[count:], settled))
+                self._backlog.appendleft(_Delivery(words[count:], payloads[count:], settled, None, attempt))
             self.link.send_run(words[:count], payloads[:count], settled)
             self.backlog_count -= min(count, len(words))
         if self._stream is not None:
             self.peer.gateway.sources.wake_stream(self)
+        elif not self._backlog:
+            self.link.use_tag_prefix(tag_prefix(0))
 
     def _return_surplus(self) -> None:
         """Return the end of the backlog that exceeds the link's credit to the queue: the receiver took its credit back.
@@ -282,10 +459,10 @@ class ConsumerLink:
         surplus = self.backlog_count - self.link.credit
         returned: list[bytes] = []
         while surplus > 0 and self._backlog and not self._backlog[-1].settled:
-            words, payloads, _, _ = self._backlog.pop()
+            words, payloads, _, _, attempt = self._backlog.pop()
             kept = max(len(words) - surplus, 0)
             if kept:
-                self._backlog.append(_Delivery(words[:kept], payloads[:kept], settled=False))
+                self._backlog.append(_Delivery(words[:kept], payloads[:kept], False, None, attempt))
             returned.insert(0, pack_words(words[kept:]))
             surplus -= len(words) - kept
             self.backlog_count -= len(words) - kept
@@ -311,17 +488,25 @@ class ConsumerLink:
             backlog.append(pack_words(sorted(self._again - held)))
         return b"".join(backlog)
 
-    def command(self, event: Disposed) -> Settle | None:
-        """Return the command for the peer's outcome of a run; None if its state is not terminal."""
+    def command(self, event: Disposed, *, is_checked: bool = False) -> Settle | None:
+        """Return the command for the peer's outcome of a run; None if its state is not terminal.
+
+        `is_checked`: the locks of these deliveries have not expired.
+        """
         if self._stream is not None and self._stream.is_begun and self._stream.token in event.tokens:
             self._stream.abort()
             self.peer.gateway.sources.wake_stream(self)
+        if self._expired is not None and not is_checked:
+            return self._late_command(event, self._expired)
         if type(event.state) is Accepted:
             outcome = ACCEPTED
             self.traffic.messages_accepted += len(event.tokens)
         else:
             if event.state is None and not event.settled:
                 return None
+            if type(event.state) is TransactionalState and self.follower is not None:
+                # There is nothing to commit.
+                return Settle(self.consumer, b"", ACCEPTED, self._reply(event))
             if type(event.state) is TransactionalState:
                 self._retire(event, event.state)
                 return None
@@ -337,8 +522,38 @@ class ConsumerLink:
                 self._failed.update(event.tokens)
         if self._again:
             self._again.difference_update(event.tokens)
-        reply = None if event.settled else (self, event.first_id, len(event.tokens), event.state)
-        return Settle(self.consumer, pack_words(event.tokens), outcome, reply)
+        return Settle(self.consumer, pack_words(event.tokens), outcome, self._reply(event))
+
+    def _reply(self, event: Disposed) -> "tuple[ConsumerLink, int, int, DeliveryState | None] | None":
+        """Return what the answer to an outcome needs; None if the peer has settled its deliveries."""
+        return None if event.settled else (self, event.first_id, len(event.tokens), event.state)
+
+    def _late_command(self, event: Disposed, expired: ExpiredDeliveries) -> Settle | None:
+        """Return the command for those deliveries whose lock has not expired; answer the others."""
+        command = None
+        for is_late, part in expired.parts(event):
+            if is_late:
+                self._answer_late(part, expired)
+                continue
+            if command is not None:
+                self.peer.gateway.engine.settle(command)
+            command = self.command(part, is_checked=True)
+        return command
+
+    def _answer_late(self, event: Disposed, expired: ExpiredDeliveries) -> None:
+        """Answer an outcome that comes after the end of the lock: it changes nothing."""
+        state = event.state
+        if type(state) is TransactionalState:
+            transaction = self.peer.transaction(state.txn_id)
+            if transaction is not None:
+                transaction.doom("it settles a delivery whose lock has expired")
+        elif not event.settled and (state is None or outcome_of(state, self.terms.default_outcome) is None):
+            return
+        expired.forget(event.tokens)
+        self.traffic.outcomes_late += len(event.tokens)
+        if not event.settled:
+            late = late_state(is_service_bus=self.is_service_bus)
+            self.link.settle_sent(event.first_id, len(event.tokens), late)
 
     def _retire(self, event: Disposed, state: TransactionalState) -> None:
         """Keep outcomes that the peer says in a transaction; a transaction that is not open ends the link."""
@@ -372,19 +587,22 @@ class ConsumerLink:
             consumer_link.link.settle_sent(first_id, count, _REJECTED if type(state) is Rejected else state)
 
 
-def redelivered(body: Buffer, entry: Entry | None, now_us: int = 0) -> Buffer:
+def redelivered(body: Buffer, entry: Entry | None, now_us: int = 0, added: Mapping[str, Any] | None = None) -> Buffer:
     """Return a message as it is sent: with the delivery count, annotations and remaining time to live of its entry.
 
-    `now_us` is the elapsed time; 0: the time to live stays. A message from another queue has none.
+    `now_us` is the elapsed time; 0: the time to live stays. A message from another queue has none. `added` are further
+    message annotations.
     """
     if entry is None:
-        return body
+        if not added:
+            return body
+        entry = PLAIN
     ttl_ms: int | None = KEPT_TTL
     if entry.expires_us and now_us:
         ttl_ms = max(1, (entry.expires_us - now_us) // 1000)
     elif entry.origin:
         ttl_ms = None
-    elif not (entry.count or entry.annotations or entry.marks):
+    elif not (entry.count or entry.annotations or entry.marks or added):
         return body
     try:
         annotations = {decode(key)[0]: decode(value)[0] for key, value in entry.added}
@@ -392,7 +610,7 @@ def redelivered(body: Buffer, entry: Entry | None, now_us: int = 0) -> Buffer:
         return with_header(
             body,
             delivery_count=entry.count,
-            annotations=annotations or None,
+            annotations={**annotations, **(added or {})} or None,
             ttl_ms=ttl_ms,
             was_acquired=was_acquired,
         )

@@ -4,7 +4,7 @@ Rule 1: a link knows no more of its connection than this, so both gateways are i
 Rule 2: the protocols are for the type checker alone: attributes are read as they stand, and no call is added.
 """
 
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ambermq.engine.commands import Transaction
 from ambermq.engine.effects import ConsumerReady
@@ -42,6 +42,8 @@ class LinkGateway(Protocol):
     """The producers that were told of a full queue, since the server read it last."""
     queue_full_ends: int
     """The producers that were told that this is over, since the server read it last."""
+    full_queues: dict[str, dict[Any, None]]
+    """The full queues with the policy `block`, by name, each with the links that wait for credit."""
 
     access: Access
     """The rules of the broker."""
@@ -132,6 +134,9 @@ class ConsumerPeer(StreamPeer, Protocol[Consumer_contra]):
 
     def consumer_ready(self, consumer_link: Consumer_contra, ready: ConsumerReady) -> None:
         """Answer a consumer's attach."""
+
+    def transaction(self, transaction_id: bytes) -> Transaction | None:
+        """Return an open transaction of the connection; None if there is none of that id."""
 
     def retire(self, consumer_link: Consumer_contra, event: Disposed, outcome: Outcome) -> bool:
         """Keep outcomes that the receiver says in a transaction; return False if there is no such transaction."""

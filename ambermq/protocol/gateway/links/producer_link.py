@@ -6,26 +6,29 @@ Rule 2. The bare message is stored byte for byte. Delivery annotations are for t
 Rule 3. A malformed message is rejected with amqp:decode-error; its run goes on. A settled one has no outcome, so it
         ends the link with that error; those before it are published.
 Rule 4. A run of messages like the last decoded one is published without decoding (message_recogniser.py).
-Rule 5. A refused message is rejected. If the source does not allow that, the link is detached with the error instead,
+Rule 5. A link to a full queue with the policy `block` gets no credit until that has room again.
+Rule 6. A refused message is rejected. If the source does not allow that, the link is detached with the error instead,
         and also for a settled message to an address that does not exist (anonterm, 2.2.2). Other settled messages that
         are refused are dropped.
-Rule 6. A large message is stored piece by piece as it arrives (gateway/large), and published with its last piece.
+Rule 7. A large message is stored piece by piece as it arrives (gateway/large), and published with its last piece.
 """
 
+from collections.abc import Sequence
 from typing import Final, final
 
-from ambermq.engine.commands import Publish, Transaction
+from ambermq.engine.commands import Publish, SettleTags, Transaction
 from ambermq.engine.effects import ChunkStored, ProducerReady, PublishDone
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.protocol.amqp10.errors import DecodeError, LinkFault
-from ambermq.protocol.amqp10.events import TransferPiece, TransferRun
+from ambermq.protocol.amqp10.events import Disposed, TransferPiece, TransferRun
 from ambermq.protocol.amqp10.link.receiver import Receiver
+from ambermq.protocol.amqp10.link.resumption import UnsettledMap
 from ambermq.protocol.amqp10.message.delivery_time import AT_ONCE, DeliveryTime
 from ambermq.protocol.amqp10.message.message_recogniser import MessageRecogniser, learn_message
 from ambermq.protocol.amqp10.message.publish_outline import read_outline
 from ambermq.protocol.amqp10.message.redelivery import without_delivery_annotations
-from ambermq.protocol.amqp10.performatives.classes import Error, Rejected, TransactionalState
+from ambermq.protocol.amqp10.performatives.classes import Accepted, DeliveryState, Error, Rejected, TransactionalState
 from ambermq.protocol.amqp10.serial_number import MASK
 from ambermq.protocol.amqp10.spec import AmqpCondition, ReceiverSettleMode, TransactionCondition
 from ambermq.protocol.amqp10.types.decode import Buffer
@@ -42,6 +45,7 @@ __all__ = ["QUEUE_FULL", "ProducerLink"]
 _Kind = tuple[bool, int, int, DeliveryTime]
 """What messages of one command have in common: durability, time to live, and when they are to be available."""
 _PLAIN: Final[_Kind] = (False, 0, PRIORITY_DEFAULT, AT_ONCE)
+_ACCEPTED: Final = Accepted()
 QUEUE_FULL: Final = "queue-full"
 """The reason for a sender whose messages are rejected because a queue has its maximum length."""
 
@@ -51,9 +55,9 @@ class ProducerLink:
     """One producer of the engine, and its link."""
 
     __slots__ = (
-        *("_blocked", "_credit_low", "_credit_max", "_may_reject", "_message_bytes_max", "_recogniser", "_tags"),
-        *("bytes", "guard", "is_open", "limits", "link", "messages", "peer", "producer", "terms", "traffic"),
-        *("held", "unfinished", "upload"),
+        *("_blocked", "_credit_low", "_credit_max", "_is_held", "_may_reject", "_message_bytes_max", "_recogniser"),
+        *("_tags", "bytes", "guard", "held", "is_open", "limits", "link", "messages", "peer", "producer", "queue"),
+        *("_cut_tag", "_kept", "_unsettled_ids", "is_second", "resumes", "terms", "traffic", "unfinished", "upload"),
     )
 
     def __init__(
@@ -81,6 +85,10 @@ class ProducerLink:
         """No credit is granted while more than this is left."""
         self._blocked = ""
         """The reason that the peer was told last; empty if it is not held back."""
+        self.queue = ""
+        """The queue that its address names; empty without one."""
+        self._is_held = False
+        """Whether it gets no credit until its queue has room."""
         self.is_open = True
         self.guard: RelayGuard | None = None
         """Checks the addresses of messages; None if the attach has checked everything."""
@@ -92,16 +100,24 @@ class ProducerLink:
         """Whether the source has the outcome rejected; known when the attach is answered."""
         self._tags: dict[int, bytes] = {}
         """The delivery-tags of unfinished messages whose refusal detaches the link, by delivery-id."""
+        self.is_second = False
+        """Whether the sender settles after it knows the outcome: then the broker keeps its delivery-tags."""
+        self.resumes: UnsettledMap | None = None
+        """The unsettled map of the peer's attach."""
+        self._kept: set[bytes] = set()
+        """The tags of stored messages that the sender has not settled."""
+        self._unsettled_ids: dict[int, bytes] = {}
+        """The tags of messages in receiver-settle-mode second by delivery-id."""
+        self._cut_tag = b""
+        """The tag of a delivery whose first frames came on the link before it was detached; nothing of it is stored."""
 
     def accept(self, ready: ProducerReady) -> None:
-        """Answer the attach.
-
-        The receiver-settle-mode is always first. The broker resumes no deliveries, so mode second has no use. Azure's
-        senders request it, and never send their settlement.
-        """
+        """Answer the attach."""
         target = self.terms.target_of(ready)
         self._may_reject = self.terms.may_reject
+        self.queue = ready.queue
         self.link.has_tags = not self._may_reject
+        self.link.has_tags = not self._may_reject or self.is_second
         self.link.has_settled_tags = self.terms.is_anonymous
         # A queue may take less than a connection, never more.
         limit = self.link.session.connection.limits.message_bytes_max
@@ -110,11 +126,57 @@ class ProducerLink:
         self.link.accept(
             self.terms.source,
             target,
-            receiver_settle_mode=ReceiverSettleMode.FIRST,
+            receiver_settle_mode=ReceiverSettleMode.SECOND if self.is_second else ReceiverSettleMode.FIRST,
             max_message_size=min(ready.message_bytes_max or limit, limit),
             offered_capabilities=offered_by(self.terms),
             properties=properties_of(ready),
+            unsettled=self._unsettled_map(ready),
+            unsettled_bytes_max=self.limits.unsettled_map_bytes_max,
         )
+
+    def _unsettled_map(self, ready: ProducerReady) -> UnsettledMap | None:
+        """Return our unsettled map: the kept tags with their outcome, and a delivery of which nothing is stored."""
+        theirs, self.resumes = self.resumes, None
+        if theirs is None:
+            return None
+        self._kept = set(ready.kept)
+        cut = self._cut_tag if self._cut_tag in theirs and self._cut_tag not in self._kept else b""
+        self._cut_tag = cut
+        self.link.resumable = self._kept | ({cut} if cut else set())
+        ours: dict[bytes, DeliveryState | None] = dict.fromkeys(ready.kept, _ACCEPTED)
+        return ours | ({cut: None} if cut else {})
+
+    def note_resumption(self, unsettled: UnsettledMap, cut_tag: bytes) -> None:
+        """Note the unsettled map of the peer's attach, and the tag of a delivery that its detach had cut off."""
+        self.resumes, self._cut_tag = unsettled, cut_tag
+
+    def settled(self, event: Disposed) -> None:
+        """Forget the tags of deliveries that the sender has settled."""
+        if event.settled and self._unsettled_ids:
+            tags = [self._unsettled_ids.pop(one, b"") for one in event.tokens]
+            # One may not be stored yet: the engine forgets it then, after it has stored the message.
+            self._forget_tags([tag for tag in tags if tag])
+
+    def _forget_tags(self, tags: Sequence[bytes]) -> None:
+        if tags:
+            self._kept.difference_update(tags)
+            self.peer.gateway.engine.submit(SettleTags(self.producer, tuple(tags)))
+
+    def _answer_resumed(self, run: TransferRun) -> bool:
+        """Answer a resumed delivery that is stored by its kept outcome; return whether it is one."""
+        tag = bytes(run.tag or b"")
+        if tag not in self._kept:
+            # Its first frames came before the detach: it comes as a whole now.
+            return False
+        if run.settled:
+            self._forget_tags([tag])
+            return True
+        self.link.session.settle(run.first_id, 1, _ACCEPTED)
+        if self.is_second:
+            self._unsettled_ids[run.first_id] = tag
+        else:
+            self._forget_tags([tag])
+        return True
 
     def publish(self, run: TransferRun) -> None:
         """Submit the commands for a run of messages: one ends where their kind changes, or at its limit.
@@ -125,7 +187,10 @@ class ProducerLink:
         """
         if run.message_format:
             raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, f"message-format {run.message_format:#x}, expected 0")
-        if run.tag is not None and (self.link.has_tags or (run.settled and self.link.has_settled_tags)):
+        if run.is_resumed and self._answer_resumed(run):
+            self._count_finished(0)
+            return
+        if run.tag is not None and (not self._may_reject or (run.settled and self.link.has_settled_tags)):
             self._tags[run.first_id] = bytes(run.tag)
         transaction = None if run.state is None else self._transaction_of(run.state)
         # A copy, since later commands are joined into it.
@@ -152,6 +217,10 @@ class ProducerLink:
         publish.ttl_ms, publish.priority = recogniser.ttl_ms, recogniser.priority
         publish.transaction = transaction
         publish.time_ms, publish.delay_ms = recogniser.delivery
+        if recogniser.may_group:
+            publish.groups = recogniser.groups(bodies)
+        if self.is_second:
+            publish.tag = self._tag_to_keep(run, transaction)
         if self.held:
             self.peer.gateway.uploads.submit(self, publish)
         else:
@@ -220,6 +289,9 @@ class ProducerLink:
         publish.ttl_ms, publish.priority = outline.ttl_ms, outline.priority
         publish.time_ms, publish.delay_ms = outline.delivery
         publish.transaction, publish.upload = transaction, upload.upload
+        publish.groups = [outline.group] if outline.group else []
+        if self.is_second:
+            publish.tag = self._tag_to_keep(run, transaction)
         self.peer.gateway.uploads.submit(self, publish)
 
     def _refuse_upload(self, run: TransferRun, refusal: Error, transaction: Transaction | None) -> None:
@@ -234,6 +306,14 @@ class ProducerLink:
             self.peer.producer_failed(self, refusal)
             return
         self._count_finished(1)
+
+    def _tag_to_keep(self, run: TransferRun, transaction: Transaction | None) -> bytes:
+        """Return the tag of a message that the sender settles later; empty for one that it has settled."""
+        if run.settled or run.tag is None:
+            return b""
+        tag = self._unsettled_ids[run.first_id] = bytes(run.tag)
+        # What a transaction posts is decided by its commit.
+        return tag if transaction is None else b""
 
     def _transaction_of(self, state: TransactionalState) -> Transaction:
         """Return the transaction that a message names. Raises LinkFault if it is not open."""
@@ -266,12 +346,12 @@ class ProducerLink:
     def _publish_each(self, run: TransferRun, transaction: Transaction | None) -> None:
         """Submit the commands for a run whose messages are decoded one by one."""
         bodies: list[Buffer] = []
-        hashes: list[int] = []
+        hashes: list[tuple[int, int]] = []
         size, kind, first_id = 0, _PLAIN, run.first_id
         bytes_max = self.limits.run_bytes_max
         for index, payload in enumerate(run.payloads):
             try:
-                body, kind_of_body, id_hash = self._read(payload)
+                body, kind_of_body, hashes_of_body = self._read(payload)
             except DecodeError as error:
                 self._submit(run, first_id, bodies, hashes, kind, transaction)
                 self._reject(run, (run.first_id + index) & MASK, error, transaction)
@@ -284,7 +364,7 @@ class ProducerLink:
                 bodies, hashes, size = [], [], 0
             kind = kind_of_body
             bodies.append(body)
-            hashes.append(id_hash)
+            hashes.append(hashes_of_body)
             size += len(body)
         self._submit(run, first_id, bodies, hashes, kind, transaction)
 
@@ -293,19 +373,26 @@ class ProducerLink:
         run: TransferRun,
         first_id: int,
         bodies: list[Buffer],
-        hashes: list[int],
+        hashes: list[tuple[int, int]],
         kind: _Kind,
         transaction: Transaction | None,
     ) -> None:
-        """Submit the command for messages of a run, unless there are none; all are of one kind."""
+        """Submit the command for messages of a run, unless there are none; all are of one kind.
+
+        `hashes` are the hash of the id and the group of each.
+        """
         if bodies:
             size = sum(map(len, bodies))
             may_create = None if self.guard is None else self.guard.may_create
-            publish = Publish(self, self.producer, first_id, bodies, hashes, size, kind[0], run.settled, may_create)
+            ids, groups = [one for one, _ in hashes], [group for _, group in hashes]
+            publish = Publish(self, self.producer, first_id, bodies, ids, size, kind[0], run.settled, may_create)
+            publish.groups = groups if any(groups) else []
             publish.ttl_ms, publish.priority = kind[1], kind[2]
             publish.time_ms, publish.delay_ms = kind[3]
             publish.by = "" if self.guard is None else self.guard.user
             publish.transaction = transaction
+            if self.is_second:
+                publish.tag = self._tag_to_keep(run, transaction)
             if self.held:
                 self.peer.gateway.uploads.submit(self, publish)
             else:
@@ -329,19 +416,21 @@ class ProducerLink:
         if self.link.credit <= self._credit_low:
             self.top_up()
 
-    def _read(self, payload: Buffer) -> tuple[Buffer, _Kind, int]:
-        """Return a message as it is stored, its kind, and the hash of its id. Raises DecodeError."""
+    def _read(self, payload: Buffer) -> tuple[Buffer, _Kind, tuple[int, int]]:
+        """Return a message as it is stored, its kind, and the hash of its id with its group. Raises DecodeError."""
         recogniser = self._recogniser
         if recogniser is not None:
             hashes = recogniser.id_hashes((payload,))
             if hashes is not None:
                 kind = (recogniser.is_durable, recogniser.ttl_ms, recogniser.priority, recogniser.delivery)
-                return payload, kind, hashes[0]
+                groups = recogniser.groups((payload,)) if recogniser.may_group else []
+                return payload, kind, (hashes[0], groups[0] if groups else 0)
         outline = read_outline(payload)
         self._recogniser = learn_message(outline, payload)
         if outline.delivery_annotations is not None:
             payload = without_delivery_annotations(payload, outline.delivery_annotations)
-        return payload, (outline.is_durable, outline.ttl_ms, outline.priority, outline.delivery), outline.id_hash
+        kind = (outline.is_durable, outline.ttl_ms, outline.priority, outline.delivery)
+        return payload, kind, (outline.id_hash, outline.group)
 
     def finish(self, done: PublishDone) -> None:
         """Settle a run, and top up the sender's credit."""
@@ -361,11 +450,15 @@ class ProducerLink:
         if self._tags:
             for index in range(done.count):
                 self._tags.pop((done.first_id + index) & MASK, None)
+        if self.is_second and done.kind is OutcomeKind.ACCEPTED and done.transaction is None:
+            tag = self._unsettled_ids.get(done.first_id)
+            if tag is not None:
+                self._kept.add(tag)
         if not done.settled:
             outcome = STATES.get(done.kind) or rejected_state(done)
             state = outcome if done.transaction is None else state_in(done.transaction, outcome)
             self.link.session.settle(done.first_id, done.count, state)
-        if not self.link.credit:
+        if not self.link.credit and not self._is_held:
             self._grow()
         # This is `_count_finished` written out, because it runs once for each run of messages.
         self.unfinished -= done.count
@@ -383,6 +476,7 @@ class ProducerLink:
 
         Before the attach is answered nothing can be told: the answer is followed by the reason of that time.
         """
+        reason = reason or (QUEUE_FULL if self._is_held else "")
         if self.producer and reason != self._blocked:
             self._blocked = reason
             self.link.tell_blocked(reason)
@@ -393,7 +487,7 @@ class ProducerLink:
         if is_full and not self._blocked:
             gateway.queue_full_blocks += 1
             self.tell_blocked(QUEUE_FULL)
-        elif not is_full:
+        elif not is_full and not self._is_held:
             gateway.queue_full_ends += 1
             self.tell_blocked(gateway.blocked)
 
@@ -410,9 +504,36 @@ class ProducerLink:
             self._credit_low = self._credit_max - self._credit_max // 2
         credit = self._credit_max - self.unfinished
         if credit - self.link.credit >= self._credit_max // 2 and not self.peer.gateway.is_credit_stopped:
-            self.link.grant(credit)
+            if self.queue and self.queue in self.peer.gateway.full_queues:
+                self._hold()
+            else:
+                self.link.grant(credit)
+
+    def _hold(self) -> None:
+        """Wait for room in the queue, and report it to the peer."""
+        gateway = self.peer.gateway
+        gateway.full_queues[self.queue][self] = None
+        if not self._is_held:
+            self._is_held = True
+            gateway.queue_full_blocks += 1
+            self.tell_blocked(gateway.blocked)
+
+    def resume(self) -> None:
+        """Grant credit again: the queue has room."""
+        self._is_held = False
+        if self.is_open:
+            gateway = self.peer.gateway
+            gateway.queue_full_ends += 1
+            self.tell_blocked(gateway.blocked)
+            self.top_up()
+
+    def forget(self) -> None:
+        """End the wait for room, because the link has ended."""
+        if self._is_held:
+            self.peer.gateway.full_queues.get(self.queue, {}).pop(self, None)
 
 
 def _part(run: TransferRun, start: int, stop: int) -> TransferRun:
     """Return the messages of a run from index `start` up to `stop`."""
-    return TransferRun(run.link, (run.first_id + start) & MASK, run.payloads[start:stop], run.settled)
+    payloads = run.payloads[start:stop]
+    return TransferRun(run.link, (run.first_id + start) & MASK, payloads, run.settled, tag=run.tag)

@@ -16,7 +16,7 @@ class Traffic:
     __slots__ = (
         *("bytes_in", "bytes_out", "messages_accepted", "messages_failed", "messages_in", "messages_out"),
         *("messages_redelivered", "messages_refused", "messages_rejected", "messages_released", "messages_unroutable"),
-        *("transactions_committed", "transactions_rolled_back"),
+        *("outcomes_late", "transactions_committed", "transactions_rolled_back"),
     )
 
     def __init__(self) -> None:
@@ -28,6 +28,8 @@ class Traffic:
         """Those of them that had failed before."""
         self.messages_accepted = self.messages_rejected = self.messages_released = self.messages_failed = 0
         """The outcomes of consumers; `failed` is modified with delivery-failed, `released` any other return."""
+        self.outcomes_late = 0
+        """Outcomes of consumers that came after the end of the lock, and changed nothing."""
         self.messages_refused = 0
         """Messages of producers that the broker rejected."""
         self.transactions_committed = self.transactions_rolled_back = 0

@@ -257,6 +257,7 @@ NEEDS: Final[Mapping[tuple[str, str], _Needs]] = {
     (QUEUE_TYPE, "REDRIVE"): _to_queue(Action.RECEIVE),
     (QUEUE_TYPE, "REMOVE"): _on_queue(_MANAGE),
     (QUEUE_TYPE, "CANCEL"): _on_queue(_MANAGE),
+    (QUEUE_TYPE, "RENEW-LOCK"): _on_queue(Action.RECEIVE),
     (QUEUE_TYPE, "QUERY"): _free,
     (MUXER_TYPE, "CREATE"): _on_muxer(Action.CREATE),
     (MUXER_TYPE, "READ"): _on_muxer(_SEE),

@@ -44,6 +44,7 @@ from ambermq.protocol.management.access.rules import RuleCommand
 from ambermq.protocol.management.access.users import UserCommand
 from ambermq.protocol.management.administration.configuration import ConfigCommand
 from ambermq.protocol.management.broker import GET_LIMITS
+from ambermq.protocol.management.messages.locks import RENEW_LOCK
 from ambermq.protocol.management.messages.operations import FIND
 from ambermq.protocol.management.operations import KINDS, describe, noun_of, operation_of
 from ambermq.protocol.management.queues import QUEUE_TYPE
@@ -59,7 +60,7 @@ _TEXT_BYTES_MAX: Final = 1024
 """The bound of each text of an answer: reply-to, correlation-id, description."""
 _EMPTY_BODIES: Final[tuple[Any, ...]] = (None, "", b"", [])
 """The bodies that mean none: some clients cannot send a message without a body."""
-_LOOKS: Final = frozenset(("", "READ", "QUERY", FIND, ROUTE, GET_LIMITS))
+_LOOKS: Final = frozenset(("", "READ", "QUERY", FIND, RENEW_LOCK, ROUTE, GET_LIMITS))
 """The operations that change nothing; empty before the operation is known."""
 _REFUSED: Final = 400
 """The least status code of a refusal."""

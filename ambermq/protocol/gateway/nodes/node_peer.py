@@ -76,5 +76,8 @@ class NodePeer(LinkPeer, Protocol):
     def token_check(self) -> PutToken | None:
         """Checks the tokens of a connection that logs in by them; None for another one."""
 
+    def consumer_of(self, queue: int, link: str) -> int:
+        """Return the engine's id of a consumer of a queue: that of the named link, else any; 0 without one."""
+
     def post(self, address: str, message: bytes) -> bool:
         """Send a message of the broker to an address, and return whether the address exists here."""

@@ -13,7 +13,7 @@ Rule 5. The browser holds the log until all messages are sent: so messages that 
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any, Final, final
+from typing import Any, Final
 
 from ambermq.engine.commands import Inspect, NoteBrowser
 from ambermq.engine.config import EngineConfig
@@ -44,7 +44,6 @@ _ENTRY_BYTES: Final = 200
 """An estimate of the memory of an entry's columns and of their place in a map."""
 
 
-@final
 class QueueBrowser:
     """A queue at one moment, and the link that sends its messages."""
 
@@ -138,11 +137,14 @@ class QueueBrowser:
                 return Wait.BODIES
             payloads = self._selected(bodies, entries, turn)
             words = words[: len(payloads)]
-            self._words = self._words[len(words) :]
-            self.link.available -= len(words)
+            self._pass_by(words)
             self._send(words, payloads)
             turn.spend(len(words), sum(map(size_of, words)))
         self.link.end_drain(has_more=bool(self._words))
+        return self._wait()
+
+    def _wait(self) -> Wait:
+        """Return what the link waits for after a turn."""
         if self._words and self.link.sendable:
             return Wait.TURN
         self.link.session.await_room()
@@ -164,7 +166,7 @@ class QueueBrowser:
             bodies = engine.messages([word], [entry])
             assert bodies is not None, "it is not read here"
             assert isinstance(bodies[0], StoredMessage), "the caller has checked it"
-            rebuild = partial(redelivered, entry=entry)
+            rebuild = partial(redelivered, entry=entry, now_us=self._elapsed_us)
             if self._selector is not None:
                 first = engine.piece(bodies[0], 0)
                 if first is None:
@@ -173,7 +175,8 @@ class QueueBrowser:
                 if not selected:
                     return Wait.TURN
                 if selected[0] is None:
-                    self._pass_by(turn)
+                    self._pass_by((word,))
+                    turn.spend(1, 0)
                     return None
             is_settled = self.link.sender_settle_mode != SenderSettleMode.UNSETTLED
             stream = MessageStream(engine, self.link, bodies[0], rebuild, word, settled=is_settled)
@@ -182,14 +185,14 @@ class QueueBrowser:
         if not stream.is_done:
             return wait
         self._stream = None
-        self._pass_by(turn)
+        self._pass_by((word,))
+        turn.spend(1, 0)
         return None
 
-    def _pass_by(self, turn: TurnBudget) -> None:
-        """Go on to the next message."""
-        self._words = self._words[1:]
-        self.link.available -= 1
-        turn.spend(1, 0)
+    def _pass_by(self, words: Sequence[int]) -> None:
+        """Note that the next words are sent, or left out."""
+        self._words = self._words[len(words) :]
+        self.link.available -= len(words)
 
     def disposed(self, event: Disposed) -> None:
         """Settle the deliveries that the peer has not settled."""
@@ -247,7 +250,7 @@ class QueueBrowser:
 
         They are fewer than the bodies if the time for selectors is over. Then the turn ends.
         """
-        payloads = _payloads(bodies, entries)
+        payloads = _payloads(bodies, entries, self._elapsed_us)
         selector, matching = self._selector, self.peer.gateway.engine.matching
         if selector is None:
             return payloads
@@ -263,6 +266,11 @@ class QueueBrowser:
                 turn.end()
                 break
         return selected
+
+    @property
+    def _elapsed_us(self) -> int:
+        """The elapsed time, by which the time to live of a message is what is left; 0: it is as it was sent."""
+        return 0
 
     def _is_selected(self, selector: Selector, payload: Buffer, matching: TimeBudget) -> bool:
         """Return whether a message is selected. Raises MatchUnfinished; the next test is that of the same message."""
@@ -294,12 +302,14 @@ def _queue_named(name: str, state: State) -> Queue | None:
 
 
 def _payloads(
-    bodies: Sequence[Buffer | StoredMessage | None], entries: Sequence[Entry | None] | None
+    bodies: Sequence[Buffer | StoredMessage | None], entries: Sequence[Entry | None] | None, now_us: int
 ) -> list[Buffer | None]:
     whole = [None if isinstance(body, StoredMessage) else body for body in bodies]
     if entries is None:
         return whole
-    return [body if body is None else redelivered(body, entry) for body, entry in zip(whole, entries, strict=True)]
+    return [
+        body if body is None else redelivered(body, entry, now_us) for body, entry in zip(whole, entries, strict=True)
+    ]
 
 
 def settle_browsed(link: Sender, event: Disposed) -> None:

@@ -57,6 +57,12 @@ class SourceJobs(StreamTurns, Protocol):
     def read(self, key: Source, run: Callable[[BackgroundJob], Any]) -> BackgroundJob:
         """Start a job that reads the log; its result goes to the source `key`."""
 
+    def wake(self, source: Source) -> None:
+        """Add a source to those that are served next."""
+
+    def forget(self, source: Source) -> None:
+        """Remove a source whose link has ended."""
+
     def drop(self, job: BackgroundJob) -> None:
         """Cancel a job."""
 

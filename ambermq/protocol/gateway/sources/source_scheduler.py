@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final, final
 
 from ambermq.engine.address import queue_name
+from ambermq.engine.commands import DetachConsumer
 from ambermq.engine.errors import EngineError, Refused
 from ambermq.engine.history.background_jobs import BackgroundJob
 from ambermq.engine.history.past import PastError
@@ -20,10 +21,12 @@ from ambermq.protocol.amqp10.spec import AmqpCondition
 from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.gateway.large.turn_budget import TurnBudget, Wait
 from ambermq.protocol.gateway.links.attach_terms import LOG_ADDRESS, ConsumingTerms, Refusal
+from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.links.link_peer import Streaming
 from ambermq.protocol.gateway.links.source_filters import At, AtOffset
 from ambermq.protocol.gateway.sources.event_source import EventSource
 from ambermq.protocol.gateway.sources.queue_browser import QueueBrowser
+from ambermq.protocol.gateway.sources.queue_follower import QueueFollower
 from ambermq.protocol.gateway.sources.source import Source, SourceGateway, SourcePeer
 
 __all__ = ["SourceScheduler"]
@@ -56,6 +59,21 @@ class SourceScheduler:
         source = self._follow(peer, link, terms) if terms.address == LOG_ADDRESS else self._browse(peer, link, terms)
         self.due_ms[source] = 0
         return source
+
+    def follow_queue(self, consumer_link: ConsumerLink, queue: int) -> bool:
+        """Serve the link of a non-destructive queue, which is attached; return False if it ends by a limit."""
+        limits, peer = self._gateway.limits, consumer_link.peer
+        if len(self.due_ms) >= limits.sources_max:
+            why = f"at most {limits.sources_max} links of a virtual host may browse (sources_max)"
+            error = Error(condition=Symbol(AmqpCondition.RESOURCE_LIMIT_EXCEEDED), description=why)
+            self._gateway.engine.submit(DetachConsumer(consumer_link.consumer))
+            peer.consumer_ended(consumer_link, error)
+            return False
+        follower = QueueFollower(consumer_link, queue)
+        consumer_link.follower = follower
+        self.due_ms[follower] = 0
+        self.ready[follower] = None
+        return True
 
     def _browse(self, peer: SourcePeer, link: Sender, terms: ConsumingTerms) -> Source:
         try:

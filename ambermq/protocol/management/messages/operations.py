@@ -3,7 +3,7 @@
     FIND      the waiting messages that pass a filter, a page at a time
     MOVE      named messages go to another queue
     COPY      named messages come to another queue too
-    REDRIVE   named messages go back to the queue that each came from, or to another one
+    REDRIVE   named messages, or edited copies of them, go back to the queue that each came from, or to another one
     REMOVE    named messages end
     CANCEL    named messages that are scheduled for later end
 
@@ -21,6 +21,7 @@ from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.errors import Refused
 from ambermq.engine.selectors.selector import Selector, SelectorError, parse_selector
 from ambermq.protocol.amqp10.types.values import Timestamp, ULong
+from ambermq.protocol.management.messages.edits import edit_messages
 from ambermq.protocol.management.request_fields import (
     flag_field,
     is_number,
@@ -109,11 +110,14 @@ def _offsets(body: Mapping[str, Any]) -> list[int]:
 def _move(
     reason: MoveReason, request: Any, properties: Mapping[str, Any], body: Mapping[str, Any], _max: int
 ) -> Command:
-    refuse_unknown(body, _NOUN, "offsets", "to")
+    edits = ("edit",) if reason is MoveReason.REDRIVEN else ()
+    refuse_unknown(body, _NOUN, "offsets", "to", *edits)
     to = _text(body, "to")
     if not to and reason is not MoveReason.REDRIVEN:
         raise Refused("amqp:invalid-field", "'to' must be the address of a queue")
     name = name_property(properties, _NOUN)
+    if body.get("edit") is not None:
+        return edit_messages(request, name, _offsets(body), to, body["edit"])
     return MoveMessages(request, name, _offsets(body), to, reason, request.authorize_sending)
 
 

@@ -202,6 +202,25 @@ def test_a_message_moves_at_most_so_often() -> None:
         rig.do(Settle(consumers[name], words, REJECTED_FOR))
     assert seen == [1, 1, 1, 1, 0, 0]
     assert rig.queue("b").counters.discarded == 1
+    assert rig.loop.take_looped() == [("b", 1)]
+    assert rig.loop.take_looped() == []
+
+
+def test_a_report_of_loops_names_a_few_queues() -> None:
+    """And counts the others together."""
+    rig = Rig(config=EngineConfig(dead_letter_moves_max=1))
+    for number in range(14):
+        first, second = f"a{number}", f"b{number}"
+        declare(rig, first)
+        declare(rig, second, dead_letter=first)
+        rig.do(UpdateQueue("key", first, lambda _state: {}, {"dead_letter": second}))
+        consumer = rig.consumer(second, credit=1)
+        rejected(rig, first, b"m")
+        rig.do(Settle(consumer, rig.queue(second).held_by(consumer).to_bytes(), REJECTED_FOR))
+    looped = rig.loop.take_looped()
+    assert len(looped) == 11
+    assert dict(looped)[""] == 4
+    assert sum(count for _, count in looped) == 14
 
 
 def test_an_overflow_moves_the_oldest_messages(rig: Rig) -> None:

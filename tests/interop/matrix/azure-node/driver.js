@@ -3,11 +3,10 @@
 
 const { NotOffered, connected } = require('./actor.js');
 
-const known = Object.assign({}, require('./queues.js'), require('./topics.js'), require('./flows.js'), require('./defaults.js'));
+const known = Object.assign({}, require('./queues.js'), require('./topics.js'), require('./flows.js'), require('./times.js'), require('./defaults.js'));
 
 const not_offered = {
     released: 'abandonMessage modifies; no call releases a message',
-    browse: "no source with copy; peekMessages needs a node NAME/$management, which the broker does not have",
     selector: "the rules of a Service Bus subscription filter messages; receivers have no selectors",
     'temporary-queue': 'no dynamic source',
     'temporary-topic': 'no dynamic target',

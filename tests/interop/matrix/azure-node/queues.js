@@ -1,7 +1,7 @@
 // Queues: sending, receiving, and what can be said of a message.
 'use strict';
 
-const { assert, NotOffered, send, receiver, take, completed, left } = require('./actor.js');
+const { assert, NotOffered, made, send, receiver, take, completed, left } = require('./actor.js');
 
 const COUNT = 10;
 
@@ -56,13 +56,37 @@ async function modify(client, name) {
     const link = receiver(client, name);
     await link.abandonMessage((await take(link, 1))[0], { why: 'it failed' });
     const [again] = await take(link, 1);
-    assert.deepEqual(again._rawAmqpMessage.messageAnnotations, { why: 'it failed' }, 'the annotations that came with it');
+    assert.equal(again._rawAmqpMessage.messageAnnotations.why, 'it failed', 'the annotation that came with it');
     await link.deferMessage(again);
     const other = receiver(client, name);
     const [elsewhere] = await take(other, 1);
     assert.strictEqual(elsewhere.deliveryCount, 0, 'delivery-count');
     await other.completeMessage(elsewhere);
     throw new NotOffered('abandonMessage and deferMessage modify, but neither sets delivery-failed');
+}
+
+// Peek, and use what else the node of a queue answers: schedule, cancel, deferred messages.
+async function browse(client, name) {
+    await send(client, name, 'a', 'b', 'c');
+    const link = receiver(client, name);
+    const texts = (messages) => messages.map((message) => message.body);
+    assert.deepStrictEqual(texts(await link.peekMessages(2)), ['a', 'b'], 'what is shown');
+    assert.deepStrictEqual(texts(await link.peekMessages(9)), ['c'], 'what is shown next');
+    const sender = client.createSender(name);
+    const later = new Date(Date.now() + 3600 * 1000);
+    const numbers = await sender.scheduleMessages([made({ body: 'd' }), made({ body: 'e' })], later);
+    const from = { fromSequenceNumber: numbers[0] };
+    assert.deepStrictEqual(texts(await link.peekMessages(9, from)), ['d', 'e'], 'what is scheduled');
+    await sender.cancelScheduledMessages(numbers);
+    assert.deepStrictEqual(texts(await link.peekMessages(9, from)), [], 'what is cancelled');
+    const [deferred] = await take(link, 1);
+    await link.deferMessage(deferred);
+    const [again] = await link.receiveDeferredMessages(deferred.sequenceNumber);
+    assert.strictEqual(again.body, 'a', 'what was deferred');
+    await link.completeMessage(again);
+    await link.close();
+    assert.deepStrictEqual(await left(client, name), ['b', 'c'], 'what is left');
+    return 'by peekMessages; schedule, cancel and deferred messages too';
 }
 
 async function lose_link(client, name) {
@@ -91,6 +115,7 @@ module.exports = {
     accepted: accept,
     rejected: reject,
     modified: modify,
+    browse,
     'lost-link': lose_link,
     'large-message': large_message,
 };

@@ -5,12 +5,14 @@ It runs in an environment of its own, so it knows nothing of the tests: `python 
 
 import json
 import sys
+import time
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
 from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceivedMessage, ServiceBusReceiver
-from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageProperties
+from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageHeader, AmqpMessageProperties
 
 __all__ = ["main"]
 
@@ -18,11 +20,13 @@ _COUNT = 10
 _PATIENCE_S = 20
 _SILENCE_S = 2
 """How long nothing comes from where nothing is."""
+_SHORT = timedelta(seconds=1)
+"""The SDK writes whole seconds into the header."""
+_DELAY = timedelta(seconds=1)
 
 _WIRED = "get_subscription_receiver receives from the queue TOPIC/Subscriptions/NAME, attached to the muxer TOPIC"
 _NOT_OFFERED = {
     "released": "abandon_message modifies; no call releases a message",
-    "browse": "no source with copy; peek_messages needs a node NAME/$management, which the broker does not have",
     "selector": "the rules of a Service Bus subscription filter messages; receivers have no selectors",
     "temporary-queue": "no dynamic source",
     "temporary-topic": "no dynamic target",
@@ -133,6 +137,28 @@ def _modified(client: ServiceBusClient, name: str) -> str:
     return "by abandon_message"
 
 
+def _browse(client: ServiceBusClient, name: str) -> str:
+    """Peek, and use what else the node of a queue answers: schedule, cancel, renew, deferred messages."""
+    _put(client, name, "a", "b", "c")
+    with client.get_queue_sender(name) as sender, client.get_queue_receiver(name) as receiver:
+        _check(["a", "b"], [str(one) for one in receiver.peek_messages(max_message_count=2)], "what is shown")
+        _check(["c"], [str(one) for one in receiver.peek_messages(max_message_count=9)], "what is shown next")
+        later = datetime.now(UTC) + timedelta(hours=1)
+        numbers = sender.schedule_messages([ServiceBusMessage("d"), ServiceBusMessage("e")], later)
+        shown = receiver.peek_messages(max_message_count=9, sequence_number=numbers[0])
+        _check(["d", "e"], [str(one) for one in shown], "what is scheduled")
+        sender.cancel_scheduled_messages(numbers)
+        _check([], receiver.peek_messages(max_message_count=9, sequence_number=numbers[0]), "what is cancelled")
+        deferred = _next(receiver)
+        receiver.defer_message(deferred)
+        assert deferred.sequence_number is not None
+        (again,) = receiver.receive_deferred_messages([deferred.sequence_number])
+        _check("a", str(again), "what was deferred")
+        receiver.complete_message(again)
+    _check(["b", "c"], _left(client, name), "what is left")
+    return "by peek_messages; schedule, cancel and deferred messages too"
+
+
 def _lost_link(client: ServiceBusClient, name: str) -> str:
     _put(client, name, "a")
     with client.get_queue_receiver(name) as receiver:
@@ -210,6 +236,34 @@ def _credit(client: ServiceBusClient, name: str) -> str:
     return "by max_message_count"
 
 
+def _priority(client: ServiceBusClient, name: str) -> str:
+    texts = [f"level {level}" for level in range(10)]
+    with client.get_queue_sender(name) as sender:
+        for level, text in enumerate(texts):
+            sender.send_messages(AmqpAnnotatedMessage(data_body=text, header=AmqpMessageHeader(priority=level)))
+    _check(texts[::-1], _left(client, name), "the order")
+    return "by the header of an AmqpAnnotatedMessage"
+
+
+def _expiry(client: ServiceBusClient, name: str) -> str:
+    _put(client, name, ServiceBusMessage("short", time_to_live=_SHORT), "long")
+    time.sleep(2 * _SHORT.total_seconds())
+    _check(["long"], _left(client, name), "what is left")
+    return "by time_to_live"
+
+
+def _delivery_delay(client: ServiceBusClient, name: str) -> str:
+    due = datetime.now(UTC) + _DELAY
+    _put(client, name, ServiceBusMessage("late", scheduled_enqueue_time_utc=due), "at once")
+    with client.get_queue_receiver(name) as receiver:
+        for text in ("at once", "late"):
+            got = _next(receiver)
+            receiver.complete_message(got)
+            _check(text, str(got), "what comes")
+    _check(True, datetime.now(UTC) >= due, "it comes after its time")
+    return "by scheduled_enqueue_time_utc"
+
+
 def _large_message(client: ServiceBusClient, name: str) -> str:
     body = bytes(place * 31 >> 3 & 0xFF for place in range(3 << 20))
     _put(client, name, ServiceBusMessage(body))
@@ -247,11 +301,15 @@ _KNOWN: dict[str, Callable[[ServiceBusClient, str], str]] = {
     "accepted": _accepted,
     "rejected": _rejected,
     "modified": _modified,
+    "browse": _browse,
     "lost-link": _lost_link,
     "topic": _topic,
     "durable-subscription": _durable_subscription,
     "shared-subscription": _shared_subscription,
     "credit": _credit,
+    "priority": _priority,
+    "expiry": _expiry,
+    "delivery-delay": _delivery_delay,
     "large-message": _large_message,
     "reconnect": _reconnect,
     "default-messages": _default_messages,

@@ -33,6 +33,9 @@ var known = map[string]behaviour{
 	"credit":               credit,
 	"drain":                drain,
 	"large-message":        largeMessage,
+	"priority":             priority,
+	"expiry":               expiry,
+	"delivery-delay":       deliveryDelay,
 	"reconnect":            reconnect,
 	"default-messages":     defaultMessages,
 }

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from tests.interop.matrix.proton import defaults, flows, queues, topics, transactions
+from tests.interop.matrix.proton import defaults, flows, queues, times, topics, transactions
 
 __all__ = ["main"]
 
@@ -14,6 +14,7 @@ _KNOWN: Final[dict[str, Callable[[str, str], str]]] = {
     **topics.BEHAVIOURS,
     **flows.BEHAVIOURS,
     **transactions.BEHAVIOURS,
+    **times.BEHAVIOURS,
     **defaults.BEHAVIOURS,
 }
 

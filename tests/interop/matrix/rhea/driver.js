@@ -3,7 +3,7 @@
 
 const { say } = require('../../rhea/peer.js');
 
-const known = Object.assign({}, require('./queues.js'), require('./topics.js'), require('./flows.js'), require('./defaults.js'));
+const known = Object.assign({}, require('./queues.js'), require('./topics.js'), require('./flows.js'), require('./times.js'), require('./defaults.js'));
 
 const not_offered = { transaction: 'no link to a coordinator' };
 

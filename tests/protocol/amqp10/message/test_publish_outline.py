@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ambermq.protocol.amqp10.errors import DecodeError
+from ambermq.protocol.amqp10.message.group_code import group_code
 from ambermq.protocol.amqp10.message.message import Data, Message
 from ambermq.protocol.amqp10.message.message_recogniser import MessageRecogniser, learn_message
 from ambermq.protocol.amqp10.message.publish_outline import message_id_hash, read_outline
@@ -70,6 +71,8 @@ def test_whole_messages(payload: bytes) -> None:
     has_annotations = message.delivery_annotations is not None
     assert (bool(header.durable), message_id_hash(properties.message_id), has_annotations) == answer(payload)
     assert read_outline(payload).ttl_ms == (header.ttl or 0)
+    is_last = properties.group_sequence == 0xFFFFFFFF
+    assert read_outline(payload).group == group_code(properties.group_id or "", is_last=is_last)
 
 
 @pytest.mark.parametrize(
@@ -113,6 +116,8 @@ def test_what_is_recognised_is_what_a_scan_says(first: bytes, other: bytes, chan
     if hashes is not None:
         assert answer(candidate) == (alike.is_durable, hashes[0], False)
         assert read_outline(candidate).ttl_ms == alike.ttl_ms
+        groups = alike.groups([candidate]) if alike.may_group else []
+        assert (groups or [0]) == [read_outline(candidate).group]
     assert alike.id_hashes([first, candidate]) == (None if hashes is None else [read_outline(first).id_hash, *hashes])
 
 

@@ -235,7 +235,7 @@ def test_a_detach_in_the_middle_returns_the_message_as_a_failed_delivery() -> No
     body = message(1, 9500)
     peer.give(b"".join(peer.frames(body)))
     peer.receiver(window=3)
-    peer.say(Detach(handle=5, closed=False))
+    peer.say(Detach(handle=5, closed=True))
     assert peer.rig.queue().available == 1
     (again,) = bodies(peer.receiver(6, next_incoming_id=3, window=1000))
     assert again.endswith(body[-9000:])

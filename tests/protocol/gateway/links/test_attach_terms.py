@@ -64,12 +64,12 @@ def test_a_shared_subscription_is_named_before_the_suffix(link: str, name: str) 
     [(0, "never", False), (2, "session-end", False), (1, "never", True), (2, "never", True)],
 )
 def test_durable_is_what_is_durable_and_never_expires(durable: int, expiry: str, is_durable: bool) -> None:
-    """And is told as it is; a queue's source is none, whatever is asked for."""
+    """And is told as it is; a queue's source is what is asked for, and no subscription."""
     terms = consuming_terms(receiving(address="/topics/t", durable=durable, expiry_policy=expiry))
     assert terms.subscription_request.is_durable is is_durable
     assert (terms.source.durable, terms.source.expiry_policy) == ((2, "never") if is_durable else (0, "link-detach"))
     queue = consuming_terms(receiving(address="q", durable=durable, expiry_policy=expiry))
-    assert (queue.source.durable, queue.subscription_request) == (0, SubscriptionRequest())
+    assert (queue.source.durable, queue.subscription_request) == (durable, SubscriptionRequest())
 
 
 def test_copies_of_a_topic_are_a_subscription() -> None:

@@ -18,6 +18,7 @@ from ambermq.protocol.amqp10.performatives.classes import (
     DeliveryState,
     Detach,
     Disposition,
+    End,
     Error,
     Flow,
     Header,
@@ -263,7 +264,8 @@ def test_a_close_does_not_count_a_failure_twice(*, closed: bool, count: int) -> 
     again = peer.flow(COUNT, count=COUNT)
     assert [body[-1:] for body in bodies(again)] == [b"1"]
     word = min(peer.rig.queue().held_by(next(iter(peer.peer._links.consumers.values())).consumer))
-    peer.say(Detach(handle=0, closed=closed))
+    # A detached link keeps its deliveries until its session ends.
+    peer.say(Detach(handle=0, closed=closed), End())
     queue = peer.rig.queue()
     assert (queue.acquired_count, queue.available) == (0, COUNT)
     assert queue.entries[word >> 16].count == count

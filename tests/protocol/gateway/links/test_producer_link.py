@@ -325,6 +325,32 @@ def test_a_full_queue_is_told_once_and_so_is_its_end() -> None:
     assert (told[4:], gateway.queue_full_blocks) == ([], 2)
 
 
+def test_a_link_to_a_full_queue_waits_for_room() -> None:
+    """It is told so once, whatever else holds it back meanwhile; its outcomes end nothing, and its end is no leak."""
+    link, noted = _finishing(30, 0)
+    told: list[str] = []
+    noted.link.tell_blocked, link.producer, link.queue = told.append, 1, "q"
+    gateway: Any = link.peer.gateway
+    gateway.queue_full_blocks = gateway.queue_full_ends = 0
+    gateway.blocked, gateway.full_queues = "", {"q": {}, "other": {}}
+    taken = PublishDone(link, 5, 1, OutcomeKind.ACCEPTED, settled=False)
+    for _ in range(3):
+        link.finish(taken)
+    assert (noted.grants, told, gateway.full_queues["q"]) == ([], ["queue-full"], {link: None})
+    for reason in ("disk", ""):
+        link.tell_blocked(reason)
+    assert told[1:] == ["disk", "queue-full"]
+    del gateway.full_queues["q"]
+    link.resume()
+    assert (told[3:], len(noted.grants)) == ([""], 1)
+    assert (gateway.queue_full_blocks, gateway.queue_full_ends) == (1, 1)
+    gateway.full_queues["q"] = {}
+    link.top_up()
+    assert gateway.full_queues["q"] == {link: None}
+    link.forget()
+    assert not gateway.full_queues["q"]
+
+
 def test_delivery_annotations_alone() -> None:
     """They are removed, and a message without any section is not stored: an empty header is."""
     submitted: list[Publish] = []

@@ -39,6 +39,14 @@ def told(operation: str, body: dict[str, Any], name: str = "q") -> tuple[int, st
         ("MOVE", {"to": "r", "offsets": list(range(1001))}, "at most 1000 messages, found 1001"),
         ("REMOVE", {"offsets": [1], "to": "r"}, "no attribute to"),
         ("REDRIVE", {"offsets": [Timestamp(1)]}, "'offsets' must be a list of offsets"),
+        ("MOVE", {"offsets": [], "to": "x", "edit": {}}, "no attribute edit"),
+        ("REDRIVE", {"offsets": [], "edit": 1}, "'edit' must be a map"),
+        ("REDRIVE", {"offsets": [], "edit": {"set": 1}}, "'set' must be a map"),
+        ("REDRIVE", {"offsets": [], "edit": {"unset": ["a", 1]}}, "'unset' must be a list of fields"),
+        ("REDRIVE", {"offsets": [], "edit": {"set": {"a": "b"}}}, "'id_prefix', or 'keep_id'"),
+        ("REDRIVE", {"offsets": [], "edit": {"keep_id": True, "id_prefix": "p"}}, "'id_prefix', or 'keep_id'"),
+        ("REDRIVE", {"offsets": [], "edit": {"keep_id": True, "set": {"header.ttl": 1}}}, "cannot be edited"),
+        ("REDRIVE", {"offsets": [], "edit": {"colour": 1}}, "no attribute colour"),
     ],
 )
 def test_a_bad_request_is_refused_in_one_sentence(operation: str, body: dict[str, Any], words: str) -> None:

@@ -4,6 +4,7 @@ mod defaults;
 mod flows;
 mod peer;
 mod queues;
+mod times;
 mod topics;
 mod transactions;
 
@@ -57,6 +58,9 @@ async fn show(url: String, name: String) -> Shown {
         "drain" => flows::drain(&url, &name).await,
         "transaction" => transactions::transaction(&url, &name).await,
         "default-messages" => defaults::default_messages(&url).await,
+        "priority" => times::priority(&url, &name).await,
+        "expiry" => times::expiry(&url, &name).await,
+        "delivery-delay" => times::delivery_delay(&url, &name).await,
         "reconnect" => flows::reconnect(&url, &name).await,
         _ => Err("the driver does not know it".into()),
     }

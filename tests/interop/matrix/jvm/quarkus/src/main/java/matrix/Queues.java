@@ -1,0 +1,161 @@
+package matrix;
+
+import static matrix.Driver.same;
+
+import io.vertx.core.json.JsonObject;
+import java.io.IOException;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/** Queues: sending, receiving, outcomes, selectors, the anonymous relay. */
+final class Queues {
+    private static final int COUNT = 10;
+
+    private final String url;
+
+    Queues(String url) {
+        this.url = url;
+    }
+
+    Map<String, Driver.Behaviour> behaviours() {
+        return Map.ofEntries(
+                Map.entry("send", this::send),
+                Map.entry("receive", this::receive),
+                Map.entry("accepted", this::accepted),
+                Map.entry("rejected", this::rejected),
+                Map.entry("released", this::released),
+                Map.entry("modified", this::modified),
+                Map.entry("lost-link", this::lostLink),
+                Map.entry("browse", Driver.notOffered("an incoming channel has no distribution mode")),
+                Map.entry("selector", this::selector),
+                Map.entry("temporary-queue", Driver.notOffered("an incoming channel has no dynamic source")),
+                Map.entry("anonymous-relay", this::anonymousRelay),
+                Map.entry("large-message", this::largeMessage));
+    }
+
+    /** An application that sends to a queue and receives from it, with further attributes of its channels. */
+    private Child app(String name, String... attributes) throws IOException {
+        Map<String, String> configuration = new HashMap<>(Map.of("in.address", name, "out.address", name));
+        for (int place = 0; place < attributes.length; place += 2) {
+            configuration.put(attributes[place], attributes[place + 1]);
+        }
+        return new Child(url, configuration);
+    }
+
+    private String send(String name) throws IOException {
+        try (Child app = new Child(url, Map.of("out.address", name))) {
+            for (int number = 0; number < COUNT; number++) {
+                app.send("message " + number);
+            }
+        }
+        return "by an Emitter";
+    }
+
+    private String receive(String name) throws IOException {
+        try (Child app = app(name)) {
+            for (int number = 0; number < COUNT; number++) {
+                app.send(new JsonObject()
+                        .put("body", "message " + number)
+                        .put("id", "id " + number)
+                        .put("correlation", "correlation " + number)
+                        .put("subject", "subject")
+                        .put("priority", 7)
+                        .put("properties", new JsonObject().put("number", number)));
+            }
+            for (int number = 0; number < COUNT; number++) {
+                JsonObject got = app.next();
+                same("message " + number, got.getString("body"), "body");
+                same("id " + number, got.getString("id"), "message-id");
+                same("correlation " + number, got.getString("correlation"), "correlation-id");
+                same("subject", got.getString("subject"), "subject");
+                same(7, got.getInteger("priority"), "priority");
+                same(number, got.getJsonObject("properties").getInteger("number"), "application property");
+            }
+        }
+        Child.left(url, name, List.of());
+        return "by a method with @Incoming";
+    }
+
+    private String accepted(String name) throws IOException {
+        try (Child app = app(name)) {
+            app.send("a");
+            same(List.of("a"), app.texts(1), "what comes");
+        }
+        Child.left(url, name, List.of());
+        return "by ack";
+    }
+
+    private String rejected(String name) throws IOException {
+        try (Child app = app(name, "in.failure-strategy", "reject", "outcome", "NACK_FIRST")) {
+            app.send("a", "b");
+            same(List.of("a", "b"), app.texts(2), "what comes");
+        }
+        Child.left(url, name, List.of());
+        return "by nack and the failure-strategy reject";
+    }
+
+    private String released(String name) throws IOException {
+        same(0, seenAgain(name, "release"), "delivery-count");
+        return "by nack and the failure-strategy release";
+    }
+
+    private String modified(String name) throws IOException {
+        same(1, seenAgain(name, "modified-failed"), "delivery-count");
+        return "by nack and the failure-strategy modified-failed";
+    }
+
+    /** Nack a message, and take it again; returns its delivery-count. */
+    private int seenAgain(String name, String strategy) throws IOException {
+        try (Child app = app(name, "in.failure-strategy", strategy, "outcome", "NACK_FIRST")) {
+            app.send("a");
+            app.next();
+            return app.next().getInteger("deliveries");
+        }
+    }
+
+    private String lostLink(String name) throws IOException {
+        Child holding = app(name, "outcome", "HOLD");
+        holding.send("a");
+        holding.next();
+        holding.kill();
+        try (Child app = app(name)) {
+            same(1, app.next().getInteger("deliveries"), "delivery-count");
+        }
+        return "by an application that is killed";
+    }
+
+    private String selector(String name) throws IOException {
+        try (Child app = app(name, "in.selector", "colour = 'red' AND JMSPriority < 9")) {
+            for (String colour : List.of("blue", "red", "blue", "red")) {
+                app.sendColoured(colour);
+            }
+            same(List.of("red", "red"), app.texts(2), "what is selected");
+            same(List.of(), app.rest(), "what else is selected");
+        }
+        Child.left(url, name, List.of("blue", "blue"));
+        return "by the attribute selector";
+    }
+
+    private String anonymousRelay(String name) throws IOException {
+        Map<String, String> channels = Map.of(
+                "in.address", name + ".one", "other.address", name + ".two", "out.use-anonymous-sender", "true");
+        try (Child app = new Child(url, channels)) {
+            for (String each : List.of("one", "two")) {
+                app.send(new JsonObject().put("body", each).put("address", name + "." + each));
+            }
+            List<JsonObject> got = List.of(app.next(), app.next());
+            same(List.of("one"), Child.of("in", got), "what the first has");
+            same(List.of("two"), Child.of("other", got), "what the second has");
+        }
+        return "by use-anonymous-sender";
+    }
+
+    private String largeMessage(String name) throws IOException {
+        try (Child app = app(name)) {
+            app.send(new JsonObject());
+            same(List.of("large true"), app.texts(1), "the same bytes");
+        }
+        return "";
+    }
+}

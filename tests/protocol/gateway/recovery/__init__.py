@@ -1,0 +1,1 @@
+"""Link recovery at the gateway."""

@@ -1,0 +1,243 @@
+"""Receivers resume their links: what the broker keeps, and what it sends again (transport, 2.6.13)."""
+
+import pytest
+
+from ambermq.engine.config import EngineConfig
+from ambermq.protocol.amqp10.performatives.classes import (
+    Accepted,
+    DeliveryState,
+    Detach,
+    Modified,
+    Received,
+    Rejected,
+    Released,
+)
+from tests.protocol.gateway.recovery.resuming import FOREVER, MESSAGE, Resuming
+
+KEPT = {"expiry_policy": "connection-close", "timeout": 60}
+
+
+def held(count: int = 3, **fields: object) -> tuple[Resuming, list[bytes]]:
+    """A receiver that has not settled its deliveries, and their tags."""
+    peer = Resuming()
+    peer.attach(**fields)
+    peer.publish(count)
+    return peer, [bytes(one.delivery_tag or b"") for one, _ in peer.receive()]
+
+
+def test_a_detached_link_keeps_what_is_unsettled_while_its_session_lasts() -> None:
+    """Then it returns, with one more failed delivery: the default expiry has no timeout."""
+    peer, _ = held()
+    peer.detach()
+    assert peer.counts() == []
+    peer.end_session()
+    assert peer.counts() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("how", ["closed", "link-detach", "lost", "no container"])
+def test_what_keeps_nothing(how: str) -> None:
+    """A close, the policy link-detach, a lost connection without a timeout, a container without an id."""
+    peer = Resuming(container="" if how == "no container" else "c")
+    peer.attach(terminus={"expiry_policy": "link-detach"} if how == "link-detach" else {})
+    peer.publish(2)
+    peer.receive()
+    if how == "lost":
+        peer.lose()
+    else:
+        peer.detach(closed=how == "closed")
+        peer.wire.settle()
+    assert peer.counts() == [1, 1]
+
+
+def test_the_answer_has_what_applies() -> None:
+    """A timeout beyond the limit is reported as the limit."""
+    peer = Resuming(config=EngineConfig(suspended_s_max=30))
+    source = peer.attach(terminus={"durable": 2, "expiry_policy": "connection-close", "timeout": 1000}).source
+    assert source is not None
+    assert (source.durable, source.expiry_policy, source.timeout) == (2, "connection-close", 30)
+
+
+def test_a_null_map_is_no_resumption() -> None:
+    """What the link held comes first, as a failed delivery, and the answer has no map."""
+    peer, tags = held(terminus=FOREVER)
+    peer.detach()
+    answer = peer.attach(terminus=FOREVER)
+    assert answer.unsettled is None
+    again = peer.receive()
+    assert [bytes(one.delivery_tag or b"") for one, _ in again] == tags
+    assert not any(one.resume for one, _ in again)
+
+
+def test_deliveries_without_an_outcome_are_resumed() -> None:
+    """With the flag and the same tag, from the beginning, and no failed delivery; then new ones follow."""
+    peer, tags = held()
+    peer.detach()
+    answer = peer.attach(unsettled=dict.fromkeys(tags))
+    assert answer.unsettled == dict.fromkeys(tags)
+    assert not answer.incomplete_unsettled
+    again = peer.receive()
+    assert [(bytes(one.delivery_tag or b""), one.resume, one.settled) for one, _ in again] == [
+        (tag, True, False) for tag in tags
+    ]
+    assert [payload for _, payload in again] == [MESSAGE + bytes((48 + number,)) for number in range(3)]
+    peer.publish(1)
+    ((fresh, _),) = peer.receive(count=3)
+    assert not fresh.resume
+    first = again[0][0].delivery_id or 0
+    peer.dispose(first, last=first + 3, settled=True, state=Accepted())
+    assert peer.rig.queue().depth == 0
+
+
+@pytest.mark.parametrize("state", [Accepted(), Rejected(), Released(), Modified(delivery_failed=True)])
+def test_an_outcome_of_the_receiver_is_taken_over(state: DeliveryState) -> None:
+    """Once: a settled transfer without a message says so, and uses a credit."""
+    peer, (tag,) = held(1)
+    peer.detach()
+    assert peer.attach(unsettled={tag: state}).unsettled == {tag: None}
+    queue = peer.rig.queue()
+    assert (queue.acquired_count, queue.available) == (0, int(isinstance(state, Released | Modified)))
+    ((transfer, payload), *rest) = peer.receive(1)
+    assert (bytes(transfer.delivery_tag or b""), transfer.resume, transfer.settled) == (tag, True, True)
+    assert (payload, type(transfer.state)) == (b"", type(state))
+    assert rest == []
+
+
+def test_what_the_receiver_does_not_know_is_sent_as_new() -> None:
+    """A receiver ignores resumed deliveries that it does not have."""
+    peer, tags = held()
+    peer.detach()
+    peer.attach(unsettled={tags[1]: None})
+    assert [(bytes(one.delivery_tag or b""), one.resume) for one, _ in peer.receive()] == [
+        (tags[0], False),
+        (tags[1], True),
+        (tags[2], False),
+    ]
+
+
+def test_a_partly_received_delivery_goes_on_where_it_was_cut() -> None:
+    """The state of the transfer says where its payload begins."""
+    peer, (tag,) = held(1)
+    peer.detach()
+    position = Received(section_number=0, section_offset=4)
+    peer.attach(unsettled={tag: position})
+    ((transfer, payload),) = peer.receive()
+    assert (transfer.resume, transfer.state, payload) == (True, position, (MESSAGE + b"0")[4:])
+
+
+@pytest.mark.parametrize("position", [(0, 1000), (7, 0)])
+def test_an_impossible_position_means_the_beginning(position: tuple[int, int]) -> None:
+    """Then the transfer has no state."""
+    peer, (tag,) = held(1)
+    peer.detach()
+    peer.attach(unsettled={tag: Received(section_number=position[0], section_offset=position[1])})
+    ((transfer, payload),) = peer.receive()
+    assert (transfer.state, payload) == (None, MESSAGE + b"0")
+
+
+def test_a_tag_that_is_not_held_is_not_in_our_map() -> None:
+    """So the receiver knows that it is settled."""
+    peer, _ = held(1)
+    peer.detach()
+    assert bytes(8) + b"12345678" not in (peer.attach(unsettled={bytes(8) + b"12345678": None}).unsettled or {})
+
+
+def test_a_bad_map_is_refused() -> None:
+    """Its keys are tags."""
+    peer = Resuming()
+    said = peer.attach(unsettled={"no tag": None})
+    assert said.source is None
+
+
+def test_a_map_that_does_not_fit_is_incomplete() -> None:
+    """Then only what the receiver has is sent, and nothing new, until it attaches with a whole map."""
+    peer = Resuming(max_frame_size=512)
+    peer.attach()
+    peer.publish(100)
+    tags = [bytes(one.delivery_tag or b"") for one, _ in peer.receive()]
+    peer.detach()
+    answer = peer.attach(unsettled={tags[0]: None}, incomplete_unsettled=True)
+    assert answer.incomplete_unsettled
+    assert answer.unsettled
+    assert set(answer.unsettled) < set(tags)
+    peer.publish(1)
+    (transfer, _), *rest = peer.receive()
+    assert (bytes(transfer.delivery_tag or b""), transfer.resume, rest) == (tags[0], True, [])
+    peer.dispose(transfer.delivery_id or 0, settled=True, state=Accepted())
+    peer.detach()
+    peer.attach()
+    assert len(peer.receive()) == 100
+
+
+def test_credit_limits_what_is_sent_again() -> None:
+    """As any delivery."""
+    peer, tags = held(5)
+    peer.detach()
+    peer.attach(unsettled=dict.fromkeys(tags))
+    assert len(peer.receive(2)) == 2
+    assert len(peer.receive(2, count=2)) == 2
+    assert len(peer.receive(9, count=4)) == 1
+
+
+def test_detached_while_it_is_sent_again_nothing_is_lost() -> None:
+    """What was not sent yet is still held."""
+    peer, tags = held(5)
+    for _ in range(3):
+        peer.detach()
+        peer.attach(unsettled=dict.fromkeys(tags))
+        assert len(peer.receive(2)) == 2
+    peer.detach()
+    assert set(peer.attach(unsettled={}).unsettled or {}) == set(tags)
+    assert len(peer.receive()) == 5
+
+
+def test_over_a_lost_connection_with_a_timeout() -> None:
+    """Another connection of the container resumes the link."""
+    peer, tags = held(terminus=KEPT)
+    peer.lose()
+    other = Resuming(before=peer)
+    assert set(other.attach(terminus=KEPT, unsettled=dict.fromkeys(tags)).unsettled or {}) == set(tags)
+    assert [one.resume for one, _ in other.receive()] == [True] * 3
+
+
+def test_a_stolen_link_is_resumed() -> None:
+    """A client may be back before the broker knows that its connection is lost."""
+    peer, tags = held(terminus=KEPT)
+    other = Resuming(before=peer)
+    assert set(other.attach(terminus=KEPT, unsettled=dict.fromkeys(tags)).unsettled or {}) == set(tags)
+    assert any(isinstance(one, Detach) for one, _ in peer.wire.settle())
+
+
+def test_the_timeout_returns_what_was_kept() -> None:
+    """By the clock, after the end of the connection."""
+    peer, _ = held(terminus={"expiry_policy": "connection-close", "timeout": 5})
+    peer.lose()
+    assert peer.counts() == []
+    peer.rig.now_us += 5_100_000
+    peer.rig.do()
+    assert peer.counts() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("is_detached", [True, False])
+def test_over_a_kill_of_the_broker(is_detached: bool) -> None:
+    """Unsettled-state keeps the deliveries, also of a link that was attached; tags are the same."""
+    peer, tags = held(terminus=FOREVER)
+    if is_detached:
+        peer.detach()
+    # Its sync makes the detach durable. Without that the link is kept as one that was attached.
+    peer.rig.do(peer.rig.publish(peer.rig.producer("other"), MESSAGE))
+    other = Resuming(peer.rig.next_life())
+    assert other.counts() == []
+    answer = other.attach(terminus=FOREVER, unsettled={tags[0]: Accepted(), **dict.fromkeys(tags[1:])})
+    assert set(answer.unsettled or {}) == set(tags)
+    assert [(bytes(one.delivery_tag or b""), one.settled) for one, _ in other.receive()] == [
+        (tags[0], True),
+        (tags[1], False),
+        (tags[2], False),
+    ]
+    assert other.rig.queue().depth == 2
+
+
+def test_another_durability_does_not_survive_a_kill() -> None:
+    """Its deliveries have failed."""
+    peer, _ = held(terminus={**FOREVER, "durable": 1})
+    assert Resuming(peer.rig.next_life()).counts() == [1, 1, 1]
