@@ -73,9 +73,9 @@ from ambermq.engine.fold.suspended_links import (
 )
 from ambermq.engine.fold.wide_fanout import spread
 from ambermq.engine.model.attachment import Attachment
-from ambermq.engine.model.last_values import keyed_by
 from ambermq.engine.model.muxer import Muxer
 from ambermq.engine.model.queue import new_queue
+from ambermq.engine.model.queue_parts.last_values import keyed_by
 from ambermq.engine.model.state import EMPTY_STATE, Consumer, Producer, State
 from ambermq.snapshot.persistent_map import PersistentMap
 from ambermq.snapshot.persistent_queue import EMPTY_QUEUE

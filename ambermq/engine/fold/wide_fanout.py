@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, final
 from ambermq.engine.effects import Effect
 from ambermq.engine.entries.entry import Entry
 from ambermq.engine.events import Event, Published
-from ambermq.engine.model.levels import count_of
 from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.queue_parts.levels import count_of
 from ambermq.engine.model.state import State
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import Any, Final
 from ambermq.engine.entries.entry_word import entry_of
 from ambermq.engine.history.updatable_settings import differing, values_of
 from ambermq.engine.model.condition_text import argument_text
-from ambermq.engine.model.counters import Counters
 from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.queue_parts.counters import Counters
 from ambermq.engine.model.state import State
 
 __all__ = ["Change", "Entries", "changes_between"]

@@ -24,12 +24,13 @@ from ambermq.engine.entries.marks import SetAsideFor, cut_description
 from ambermq.engine.entries.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.engine.entries.redelivery_order import merge_returned
-from ambermq.engine.model.attempts import with_attempts
-from ambermq.engine.model.counters import Counters
-from ambermq.engine.model.groups import NO_GROUPS, Groups, with_codes, without_codes
-from ambermq.engine.model.id_window import NO_IDS, IdWindow
-from ambermq.engine.model.last_values import NO_KEY, LastValues, only_words, with_keys, without_keys
-from ambermq.engine.model.levels import (
+from ambermq.engine.model.lifetime import Lifetime
+from ambermq.engine.model.queue_parts.attempts import with_attempts
+from ambermq.engine.model.queue_parts.counters import Counters
+from ambermq.engine.model.queue_parts.groups import NO_GROUPS, Groups, with_codes, without_codes
+from ambermq.engine.model.queue_parts.id_window import NO_IDS, IdWindow
+from ambermq.engine.model.queue_parts.last_values import NO_KEY, LastValues, only_words, with_keys, without_keys
+from ambermq.engine.model.queue_parts.levels import (
     NO_LEVELS,
     Levels,
     by_priority,
@@ -40,8 +41,7 @@ from ambermq.engine.model.levels import (
     without_below,
     without_words,
 )
-from ambermq.engine.model.lifetime import Lifetime
-from ambermq.engine.model.word_ranges import last_entry, words_below, words_between
+from ambermq.engine.model.queue_parts.word_ranges import last_entry, words_below, words_between
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.snapshot.persistent_column import EMPTY_COLUMN, PersistentColumn
 from ambermq.snapshot.persistent_map import PersistentMap

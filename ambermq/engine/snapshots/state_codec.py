@@ -43,14 +43,14 @@ from ambermq.engine.entries.expiry_runs import NO_RUNS, Runs
 from ambermq.engine.entries.priority import PRIORITY_MAX
 from ambermq.engine.errors import EngineError
 from ambermq.engine.model.attachment import Attachment, Condition
-from ambermq.engine.model.counters import Counters
-from ambermq.engine.model.groups import NO_GROUPS, with_codes
-from ambermq.engine.model.id_window import IdWindow, window_of
-from ambermq.engine.model.last_values import LastValues, restored
-from ambermq.engine.model.levels import NO_LEVELS, Levels, count_of, with_words
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.muxer import Muxer, MuxerKind, Options
 from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.queue_parts.counters import Counters
+from ambermq.engine.model.queue_parts.groups import NO_GROUPS, with_codes
+from ambermq.engine.model.queue_parts.id_window import IdWindow, window_of
+from ambermq.engine.model.queue_parts.last_values import LastValues, restored
+from ambermq.engine.model.queue_parts.levels import NO_LEVELS, Levels, count_of, with_words
 from ambermq.engine.model.state import EMPTY_STATE, Consumer, Links, Producer, State
 from ambermq.engine.model.subscription import Subscription
 from ambermq.engine.model.suspended_link import SuspendedLink

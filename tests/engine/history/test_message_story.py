@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.entry_word import unpack_words
-from ambermq.engine.events import Attached, Due, Moved, Published, SetAside
+from ambermq.engine.events import Attached, Due, Duplicated, Moved, Published, SetAside
 from ambermq.engine.fold.apply import apply
 from ambermq.engine.history.message_steps import MessagePlace, MessagePlaceState
 from ambermq.engine.history.message_story import MessageStory, find_message, open_search, story_of
@@ -108,6 +108,9 @@ def way_of(lived: Lived, published: Published) -> list[tuple[int, Places]]:
             # A rejected message is set aside by its outcome, and the event says so. A delayed message counts as
             # available in its story, so the end of its delay changes no place.
             is_told = any(event.queue == queue and word in unpack_words(event.words) for queue, word in entries)
+        elif isinstance(event, Duplicated):
+            # It tells of the first message, which stays where it is.
+            is_told = any(queue in event.queues and word in unpack_words(event.words) for queue, word in entries)
         places = {one: place_in(state, one[0], one[1].to_bytes(8, "little")) for one in entries}
         if not way or places != way[-1][1] or is_told:
             way.append((event.offset, places))

@@ -74,8 +74,8 @@ def test_a_setting_that_new_queues_have_is_on_the_line_where_it_differs() -> Non
     """It is of no interest otherwise, on or off."""
     old, new = Settings("t", 5), new_settings("t", messages_max=5)
     assert settings_text(old) == settings_text(new) == "messages_max 5 of template 't'"
-    assert settings_text(old, new) == "messages_max 5, priorities False of template 't'"
-    assert settings_text(new, old) == "messages_max 5, priorities True of template 't'"
+    assert settings_text(old, new) == "messages_max 5, priorities False, groups False of template 't'"
+    assert settings_text(new, old) == "messages_max 5, priorities True, groups True of template 't'"
 
 
 def test_a_queue_of_an_older_log_is_what_is_declared_now() -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ambermq.engine.entries.entry import Entry
 from ambermq.engine.entries.entry_word import WORD_BYTES, make_words, pack_words
-from ambermq.engine.model.last_values import NO_KEY
 from ambermq.engine.model.queue import Queue, new_queue
+from ambermq.engine.model.queue_parts.last_values import NO_KEY
 from ambermq.engine.model.state import EMPTY_STATE, State
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.engine.snapshots.state_codec import ImageFault, image_of, state_of

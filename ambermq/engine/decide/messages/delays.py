@@ -10,7 +10,7 @@ from ambermq.engine.decide.messages.last_values import key_events
 from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.entry_word import pack_words
 from ambermq.engine.events import Due, Event, Moved
-from ambermq.engine.model.last_values import NO_KEY
+from ambermq.engine.model.queue_parts.last_values import NO_KEY
 from ambermq.engine.model.state import State
 
 __all__ = ["make_due"]

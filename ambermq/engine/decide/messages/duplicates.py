@@ -21,7 +21,7 @@ from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
 from ambermq.engine.entries.id_digest import NO_DIGEST, digest_of
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.events import Chunked, Duplicated, Event, Identified, Prioritized, Published, Scheduled, Timed
-from ambermq.engine.model.id_window import IdWindow
+from ambermq.engine.model.queue_parts.id_window import IdWindow
 from ambermq.engine.model.state import State
 from ambermq.log.buffer import Buffer
 

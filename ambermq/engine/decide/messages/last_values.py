@@ -19,10 +19,10 @@ from ambermq.engine.decide.context import DecisionContext
 from ambermq.engine.entries.entry_word import pack_words, size_of, unpack_words
 from ambermq.engine.events import Event, Keyed
 from ambermq.engine.matching.field_terms import Sign, key_of
-from ambermq.engine.model.last_values import KEY_BYTES, NO_KEY, keyed_by
 from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.queue_parts.last_values import KEY_BYTES, NO_KEY, keyed_by
+from ambermq.engine.model.queue_parts.word_ranges import words_between
 from ambermq.engine.model.state import State
-from ambermq.engine.model.word_ranges import words_between
 from ambermq.engine.selectors.fields import ABSENT, Fields
 
 __all__ = [

@@ -47,9 +47,9 @@ from ambermq.engine.entries.entry_word import WORD_BYTES, size_code, size_of
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.errors import Refused
 from ambermq.engine.events import Discarded, Drawn, Event, Published
-from ambermq.engine.model.levels import count_of
 from ambermq.engine.model.publish_options import Unroutable
 from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.queue_parts.levels import count_of
 from ambermq.engine.model.state import Producer, State
 from ambermq.engine.selectors.fields import Fields, text_of
 from ambermq.engine.settings.queue_settings import DEAD_LETTER, DROP_HEAD, Settings

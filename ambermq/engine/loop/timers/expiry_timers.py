@@ -17,7 +17,7 @@ from ambermq.engine.entries.entry_word import WORD_BYTES, unpack_words
 from ambermq.engine.entries.expiry_runs import expired_ranges, next_expiry
 from ambermq.engine.loop.schedule import FOREVER_US
 from ambermq.engine.model.queue import Queue
-from ambermq.engine.model.word_ranges import words_between
+from ambermq.engine.model.queue_parts.word_ranges import words_between
 
 __all__ = ["ExpiryTimers", "expired_words"]
 

@@ -31,8 +31,8 @@ from ambermq.engine.entries.entry import Entry
 from ambermq.engine.entries.entry_word import size_of
 from ambermq.engine.entries.stored_message import StoredMessage
 from ambermq.engine.errors import Refused
+from ambermq.engine.model.queue_parts.word_ranges import words_from
 from ambermq.engine.model.state import State
-from ambermq.engine.model.word_ranges import words_from
 from ambermq.protocol.amqp10.endpoints import ReceiverEndpoint
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.events import TransferRun

@@ -26,9 +26,9 @@ from ambermq.engine.entries.entry_word import pack_words
 from ambermq.engine.entries.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, OutcomeKind
 from ambermq.engine.events import Keyed, Published
 from ambermq.engine.events.registry import NUMBERS
-from ambermq.engine.model.last_values import NO_KEY
 from ambermq.engine.model.muxer import MuxerKind
 from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.queue_parts.last_values import NO_KEY
 from ambermq.engine.selectors.fields import ABSENT
 from ambermq.engine.settings.queue_settings import DEAD_LETTER, DROP_HEAD
 from ambermq.log.buffer import Buffer

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ambermq.engine.entries.entry_word import pack_words
-from ambermq.engine.model.last_values import (
+from ambermq.engine.model.queue_parts.last_values import (
     KEY_BYTES,
     LastValues,
     keyed_by,

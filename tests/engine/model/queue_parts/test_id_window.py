@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ambermq.engine.entries.entry_word import make_words
 from ambermq.engine.entries.id_digest import NO_DIGEST, digest_of
-from ambermq.engine.model.id_window import FORGOTTEN_MAX, NO_IDS, IdWindow, window_of
+from ambermq.engine.model.queue_parts.id_window import FORGOTTEN_MAX, NO_IDS, IdWindow, window_of
 from ambermq.snapshot.persistent_queue import EMPTY_QUEUE
 
 _FOREVER = 1 << 60

@@ -17,7 +17,7 @@ from ambermq.engine.entries.entry import PLAIN, Entry
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, unpack_words
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.engine.entries.redelivery_order import merge_returned
-from ambermq.engine.model.word_ranges import words_below
+from ambermq.engine.model.queue_parts.word_ranges import words_below
 from ambermq.snapshot.persistent_map import PersistentMap
 from ambermq.snapshot.persistent_queue import EMPTY_QUEUE, PersistentQueue
 

@@ -1,0 +1,1 @@
+"""Tests of ambermq/engine/model/queue_parts."""
