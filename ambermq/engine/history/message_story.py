@@ -53,6 +53,8 @@ _RESET = bytes(10) + bytes((NUMBERS[Reset], 0))
 """The end of a reset record less than an hour after its batch: half its time, no count, no aux, type, no flags."""
 _PURGED = bytes(10) + bytes((NUMBERS[Purged], 0))
 """The same of the record of a purge."""
+_PURGED_ALL = bytes(4) + (1).to_bytes(4, "little") + bytes(2) + bytes((NUMBERS[Purged], 0))
+"""The same of the record of a purge with scheduled messages, whose count is 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +203,8 @@ class _StorySearch:
     def _track(self) -> Track:
         """Return the places and steps of the message up to now.
 
-        The first pass takes the records that name the message; each move adds those that name its new entry. The last
-        pass adds those that end its queues and consumers.
+        A pass takes the records that name the message by its entries, and those that end its queues and consumers. A
+        move that comes to light, since a return before it was not known, begins another pass for its new entry.
         """
         first, named, searched = self._first, dict[int, Event](), set[int]()
         track = self._first_track()
@@ -213,14 +215,21 @@ class _StorySearch:
                 named |= {event.offset: event for event in self._events(offsets)}
             searched |= wanted
             track = self._track_of(named.values())
-        queues = self._queues(track)
+            if searched.issuperset(place.word for place in track.places.values()):
+                self._add_ends(named, track)
+                track = self._track_of(named.values())
+        return track
+
+    def _add_ends(self, named: dict[int, Event], track: Track) -> None:
+        """Add the records that end the queues and consumers of the message."""
+        first, queues = self._first, self._queues(track)
         last = track.steps[-1].offset if track.is_over else self._past.end - 1
         others = self._search.touches(self._ends(named.values(), track), first, last)
-        others += self._search.touches(dict.fromkeys(map(node_key, queues), _PURGED), first, last)
+        for purge in (_PURGED, _PURGED_ALL):
+            others += self._search.touches(dict.fromkeys(map(node_key, queues), purge), first, last)
         others += self._search.touches_of_epochs(node_key(BROKER), first, last)
         named |= {event.offset: event for event in self._events(sorted({*others}))}
         self._add_successors(named, last)
-        return self._track_of(named.values())
 
     def _add_successors(self, named: dict[int, Event], last: int) -> None:
         """Add the records that end the consumers that resumed links of the message's consumers."""
