@@ -51,8 +51,8 @@ _ADDITIONS_MAX = 8
 """The events between a message and the one that names it as a copy are fewer."""
 _RESET = bytes(10) + bytes((NUMBERS[Reset], 0))
 """The end of a reset record less than an hour after its batch: half its time, no count, no aux, type, no flags."""
-_PURGED = bytes(10) + bytes((NUMBERS[Purged], 0))
-"""The same of the record of a purge."""
+_PURGED = bytes(5) + bytes((NUMBERS[Purged], 0))
+"""The end of the record of a purge: most of its count, which is 0 or 1, no aux, type, no flags."""
 
 
 @dataclass(frozen=True, slots=True)
