@@ -19,10 +19,11 @@ def _filled(numbers: range) -> PackedTable:
     return draft.finish()
 
 
-@given(st.randoms(use_true_random=False), st.integers(1, 300))
+@given(st.integers(0, 1 << 32), st.integers(1, 300))
 @settings(max_examples=60, deadline=None)
-def test_it_is_a_dict(rng: random.Random, steps: int) -> None:
+def test_it_is_a_dict(seed: int, steps: int) -> None:
     """After any changes; the versions before do not change."""
+    rng = random.Random(seed)
     table, model, older = new_table(8, 4), dict[bytes, bytes](), list[tuple[PackedTable, dict[bytes, bytes]]]()
     for _ in range(steps):
         draft = table.mutate()

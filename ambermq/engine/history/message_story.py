@@ -51,10 +51,8 @@ _ADDITIONS_MAX = 8
 """The events between a message and the one that names it as a copy are fewer."""
 _RESET = bytes(10) + bytes((NUMBERS[Reset], 0))
 """The end of a reset record less than an hour after its batch: half its time, no count, no aux, type, no flags."""
-_PURGED = bytes(10) + bytes((NUMBERS[Purged], 0))
-"""The same of the record of a purge."""
-_PURGED_ALL = bytes(4) + (1).to_bytes(4, "little") + bytes(2) + bytes((NUMBERS[Purged], 0))
-"""The same of the record of a purge with scheduled messages, whose count is 1."""
+_PURGED = bytes(5) + bytes((NUMBERS[Purged], 0))
+"""The end of the record of a purge: most of its count, which is 0 or 1, no aux, type, no flags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,8 +223,7 @@ class _StorySearch:
         first, queues = self._first, self._queues(track)
         last = track.steps[-1].offset if track.is_over else self._past.end - 1
         others = self._search.touches(self._ends(named.values(), track), first, last)
-        for purge in (_PURGED, _PURGED_ALL):
-            others += self._search.touches(dict.fromkeys(map(node_key, queues), purge), first, last)
+        others += self._search.touches(dict.fromkeys(map(node_key, queues), _PURGED), first, last)
         others += self._search.touches_of_epochs(node_key(BROKER), first, last)
         named |= {event.offset: event for event in self._events(sorted({*others}))}
         self._add_successors(named, last)
