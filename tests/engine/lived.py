@@ -180,7 +180,8 @@ class Lived:
             self.arriving = None
         else:
             size = upload.size + 200
-            self.loop.submit(Publish("link", producer, 0, [bytes(200)], [1 + len(self.bodies) % 7], size, upload=upload))
+            last = [bytes(200)]
+            self.loop.submit(Publish("link", producer, 0, last, [1 + len(self.bodies) % 7], size, upload=upload))
             self.bodies[body.ljust(size, b"\0")] = len(self.bodies)
             self.arriving = None
 

@@ -295,7 +295,7 @@ class Dispatch(Struct):
         return not (limits.is_spent or lines.is_stale or is_waiting)
 
     def _prepare_groups(self, queue: Queue, ring: Iterable[Want]) -> None:
-        """Let scans begin anew that have passed messages which they may have now."""
+        """Restart the scans that have passed messages which they may have now."""
         lines = self.demand.lines(queue.id, self.groups_max)
         lines.prepare(queue)
         if lines.restarts_scans:

@@ -174,7 +174,7 @@ class GroupLines:
     # The walk.
 
     def prepare(self, queue: Queue) -> None:
-        """Take the groups of consumers that have ended and hold nothing, and begin anew if that is due."""
+        """Unbind the groups of consumers that have ended and hold nothing, and begin anew if that is due."""
         if self.gone:
             left = [consumer for consumer in self.gone if consumer in queue.acquired]
             for consumer in set(self.gone).difference(left):
@@ -244,13 +244,13 @@ class GroupLines:
         return rank
 
     def bind(self, line: Line, consumer: int) -> None:
-        """Give a line to a consumer."""
+        """Assign a line to a consumer."""
         line.owner = consumer
         self.lines_of.setdefault(consumer, {})[line.key] = line
         self.offer(line)
 
     def unbind(self, line: Line) -> None:
-        """Take a line from its owner."""
+        """Remove a line from its owner."""
         owner, line.owner, line.is_leaving = line.owner, 0, False
         lines = self.lines_of.get(owner)
         if lines is not None:

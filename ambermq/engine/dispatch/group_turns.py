@@ -74,7 +74,7 @@ class GroupTurns:
                 yield wants[consumer], run
 
     def _take_turns(self, tier: deque[Want], attached: Sequence[int]) -> None:
-        """Give consumers one message each in turn, until there is none for them, or no credit."""
+        """Deliver to consumers one message each in turn, until there is none for them, or no credit."""
         idle: list[Want] = []
         while tier and not self._limits.is_spent:
             want = tier.popleft()
@@ -120,7 +120,7 @@ class GroupTurns:
         self._lines.park(self._queue.entries.get(word >> 16, PLAIN).group, rank_of(priority, word))
 
     def _serve(self, consumer: int, attached: Sequence[int]) -> bool:
-        """Give a consumer its next message; return whether there is one."""
+        """Deliver to a consumer its next message; return whether there is one."""
         while not self._limits.is_spent:
             if self._lines.shunned and self._serve_shunned(consumer):
                 return True
@@ -138,7 +138,7 @@ class GroupTurns:
         return False
 
     def _serve_own(self, consumer: int, rank: int) -> bool:
-        """Give a consumer the head of one of its own lines, or pass it; return whether it got the message."""
+        """Deliver to a consumer the head of one of its own lines, or pass it; return whether it got the message."""
         lines, word = self._lines, word_of(rank)
         entry = self._queue.entries.get(word >> 16, PLAIN)
         line = lines.line(entry.group)
@@ -167,7 +167,7 @@ class GroupTurns:
         return None
 
     def _serve_loose(self, consumer: int, attached: Sequence[int]) -> bool:
-        """Give a consumer what is loose, or pass it; return whether it got a message."""
+        """Deliver to a consumer what is loose, or pass it; return whether it got a message."""
         rank, key = self._lines.pop_loose()
         self._limits.visits -= 1
         word = word_of(rank)
@@ -181,7 +181,7 @@ class GroupTurns:
         return self._take(rank, key, entry, consumer)
 
     def _serve_shunned(self, consumer: int) -> bool:
-        """Give a consumer one of the messages that others could not take; return whether there was one."""
+        """Deliver to a consumer one of the messages that others could not take; return whether there was one."""
         lines = self._lines
         index = lines.shunned_seen.get(consumer, 0)
         while index < len(lines.shunned) and not self._limits.is_spent:
@@ -207,7 +207,7 @@ class GroupTurns:
         return False
 
     def _take(self, rank: int, key: int, entry: Entry, consumer: int) -> bool:
-        """Give a consumer a loose message, or the first one of a loose line that does not exclude it."""
+        """Deliver to a consumer a loose message, or the first one of a loose line that does not exclude it."""
         if key:
             # Its next turn, which comes at once, serves it.
             self._lines.bind(self._lines.lines[key], consumer)

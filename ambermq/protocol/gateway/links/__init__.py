@@ -7,8 +7,7 @@ Rule 4. A link knows its connection only by the Protocol in link_peer.py.
 
 Imports: engine, engine/commands, engine/decide, engine/dispatch, engine/entries, engine/events, engine/model,
     engine/records, engine/selectors, protocol, protocol/amqp10/*, protocol/auth, protocol/gateway,
-    protocol/gateway/large.
-    protocol/gateway/recovery.
+    protocol/gateway/large, protocol/gateway/recovery.
 Imported by: protocol/gateway, protocol/server, tools.
 Names: RelayGuard, ProducerLink, ConsumerLink, LinkPeer, RoutingFields, producing_terms, consuming_terms.
 """
