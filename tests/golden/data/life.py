@@ -61,7 +61,10 @@ from tests.protocol.peers import FIRST_ID
 from tests.protocol.tcp import TcpWire
 from tests.stepped_broker import SteppedBroker
 
-__all__ = ["BROWSED", "CONFIG", "STORIES", "Life"]
+__all__ = ["BROWSED", "CONFIG", "RESUMABLE", "STORIES", "Life"]
+
+RESUMABLE: Final = "resumable"
+"""A queue with a suspended link: what it delivers depends on the time since then."""
 
 CONFIG: Final = """
 [engine]
@@ -369,10 +372,10 @@ class Life:
 
     def _recovery(self) -> None:
         """Suspend a receiver, resume it, and leave it with a message; publish in receiver-settle-mode second."""
-        kept: dict[str, Any] = {"address": "kept", "durable": 2, "expiry_policy": "never"}
+        kept: dict[str, Any] = {"address": RESUMABLE, "durable": 2, "expiry_policy": "never"}
         with self._peer("keeper") as peer:
-            self._send(peer, "kept", *(Message(f"kept-{one}", id=f"kept-{one}", durable=True) for one in (1, 2)))
-            self._send(peer, "kept", Message("urgent", id="kept-3", durable=True, priority=9))
+            self._send(peer, RESUMABLE, *(Message(f"kept-{one}", id=f"kept-{one}", durable=True) for one in (1, 2)))
+            self._send(peer, RESUMABLE, Message("urgent", id="kept-3", durable=True, priority=9))
         for _ in range(2):
             with TcpWire.begun(self._broker.url, container="keeper") as wire:
                 source, unsettled = Source(**kept), None

@@ -25,7 +25,7 @@ from ambermq.log.format.batch import COMPRESSED, KEPT
 from ambermq.log.manifest.manifest import snapshot_path
 from ambermq.log.read.log_reader import open_reader
 from tests.golden.data.archive import pack, unpack
-from tests.golden.data.life import BROWSED, STORIES, Life
+from tests.golden.data.life import BROWSED, RESUMABLE, STORIES, Life
 from tests.golden.data.observation import (
     Answers,
     command,
@@ -95,7 +95,11 @@ def _questions(path: Path, vhost: str) -> dict[str, Any]:
         "moments": moments,
         "browsed": browsed,
         "stories": [*STORIES[vhost], *(f"offset:{one}" for one in damaged)],
-        "received": {name: min(depth, _RECEIVED_MAX) for name, depth in depths.items() if depth and name[0] != "$"},
+        "received": {
+            name: min(depth, _RECEIVED_MAX)
+            for name, depth in depths.items()
+            if depth and name[0] != "$" and name != RESUMABLE
+        },
     }
 
 
