@@ -179,6 +179,8 @@ class Lived:
             self.loop.submit(EndUpload(upload))
             self.arriving = None
         else:
+            # The pieces are counted when they are stored.
+            self.step()
             size = upload.size + 200
             last = [bytes(200)]
             self.loop.submit(Publish("link", producer, 0, last, [1 + len(self.bodies) % 7], size, upload=upload))

@@ -19,6 +19,7 @@ import pyarrow as pa
 from ambermq.engine.entries.entry_word import WORD_BYTES, unpack_words
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.events import (
+    Chunked,
     ConsumerAttached,
     ConsumerDetached,
     LinkEnded,
@@ -52,6 +53,7 @@ _ROWS_MAX: Final = 32_768
 _BYTES_MAX: Final = 2 << 20
 _FOREVER: Final = (1 << 63) - 1
 _PUBLISHED: Final = NUMBERS[Published]
+_CHUNKED: Final = NUMBERS[Chunked]
 _SETTLED: Final = NUMBERS[Settled]
 _QUEUE_DECLARED: Final = NUMBERS[QueueDeclared]
 _CONSUMER_ATTACHED: Final = NUMBERS[ConsumerAttached]
@@ -235,6 +237,8 @@ class _Table:
         rows = rows_of(records, kept, with_messages=self._with_messages)
         for link in np.flatnonzero(np.isin(rows.type, _OF_CONSUMERS)):
             rows.queue[link] = self._names.queue_of_link(int(rows.link[link]))
+        # The column names no queue in the record of a chunk, but the message that is arriving.
+        rows.queue[rows.type == _CHUNKED] = 0
         if self._selection.queues is not None:
             rows = rows.where(self._is_about_queues(rows.queue))
         for start in range(0, len(rows.index), _ROWS_MAX):

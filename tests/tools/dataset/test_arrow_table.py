@@ -16,7 +16,11 @@ from ambermq.engine.events import (
     Detached,
     Discarded,
     Due,
+    Duplicated,
     Event,
+    Grouped,
+    Identified,
+    Keyed,
     Moved,
     Prioritized,
     ProducerAttached,
@@ -115,6 +119,12 @@ def _rows_of(
                 said = {"message_offset": entry_of(word), "size": size_of(word), "count": 1}
                 yield row | said | {"queue": names.queue(event.targets[0])}
             return
+        case Duplicated():
+            for word in unpack_words(event.words):
+                said = {"message_offset": entry_of(word), "size": size_of(word), "count": 1}
+                said |= {"container": containers.get(event.producer)}
+                yield row | said | {"queue": names.queue(event.queues[0]) if len(event.queues) == 1 else None}
+            return
         case Damaged() | Discarded() | Due() | Scheduled() | SetAside():
             queues = event.queues if isinstance(event, Scheduled) else (event.queue,)
             for word in unpack_words(event.words):
@@ -133,7 +143,7 @@ def _rows_of(
         row["queue"] = event.name
     elif isinstance(event, Attached | Detached):
         row["queue"] = names.queue(event.member)
-    elif isinstance(event, Prioritized):
+    elif isinstance(event, Grouped | Identified | Keyed | Prioritized):
         row["queue"] = names.queue(event.queues[0]) if len(event.queues) == 1 else None
     elif getattr(event, "queue", 0) and row["queue"] is None:
         row["queue"] = names.queue(event.queue)  # type: ignore[union-attr]  # as just asked
