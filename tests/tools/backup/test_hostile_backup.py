@@ -222,7 +222,7 @@ def test_entries_are_no_more_than_the_words_that_they_are_of() -> None:
 def test_an_export_writes_nothing_that_a_restore_would_refuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends with one message instead, and leaves nothing."""
     taken(tmp_path, 7)
-    monkeypatch.setattr(backup_writer, "part_bytes_max", lambda _: 6000)
-    with pytest.raises(ToolError, match="the backup would be too large: expected 6000 bytes at most in segment-0001"):
+    monkeypatch.setattr(backup_writer, "part_bytes_max", lambda _: 12_000)
+    with pytest.raises(ToolError, match="the backup would be too large: expected 12000 bytes at most in segment-0001"):
         export_backup(str(tmp_path / "source"), "one", str(tmp_path / "large"), as_directory=False)
     assert not list(tmp_path.glob("large*"))

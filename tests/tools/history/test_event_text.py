@@ -70,7 +70,7 @@ def test_a_muxer_that_is_attached_is_called_one(names: IdNames) -> None:
 def test_an_event_knows_its_queues(names: IdNames, sample: Sample) -> None:
     """What is about a queue, or from or to a link of it, is found by the queue's name."""
     event = sample.event
-    about_none = {"started", "drawn", "lost", "reset", "compacted", "clock-stepped", "committed"}
+    about_none = {"started", "drawn", "lost", "reset", "compacted", "clock-stepped", "committed", "upload-ended"}
     about_none |= {"muxer-declared", "muxer-updated", "muxer-deleted"}
     if type_of(event) in about_none:
         assert names.queues_of(event) == ()

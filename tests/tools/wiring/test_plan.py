@@ -156,8 +156,8 @@ def test_what_is_there_otherwise_is_a_conflict() -> None:
         == "muxer a (lossy): muxer 'a' exists as simple, but the request asks for lossy, probability 1.0, seed 0"
     )
     assert queue.text.endswith(
-        "exists with messages_max 3, priorities False of template 'spare', "
-        "but the request asks for messages_max 0, priorities True of template 'normal'"
+        "exists with messages_max 3, priorities False, groups False of template 'spare', "
+        "but the request asks for messages_max 0, priorities True, groups True of template 'normal'"
     )
 
 
