@@ -232,6 +232,10 @@ class GroupLines:
             heappop(ready)
         return None
 
+    def own_line(self, consumer: int) -> Line:
+        """Return the line whose head `own_head` has just returned."""
+        return self.lines[self._ready[consumer][0][1]]
+
     def is_head(self, line: Line, rank: Rank) -> bool:
         """Return whether a line offers a message now."""
         return bool(line.waiting) and line.waiting[0] == rank and not line.delayed

@@ -141,7 +141,8 @@ class GroupTurns:
         """Deliver to a consumer the head of one of its own lines, or pass it; return whether it got the message."""
         lines, word = self._lines, word_of(rank)
         entry = self._queue.entries.get(word >> 16, PLAIN)
-        line = lines.line(entry.group)
+        # Not by the group of the entry: a message that has left the queue has none.
+        line = lines.own_line(consumer)
         lines.take_head(line)
         self._limits.visits -= 1
         if not self._is_offered(word, entry):
