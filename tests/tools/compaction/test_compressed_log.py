@@ -55,7 +55,7 @@ def twins(tmp_path_factory: pytest.TempPathFactory) -> Twins:
     """Two directories at rest, the first compacted plainly, the second compressed."""
     plain, packed = (tmp_path_factory.mktemp("lived") / name for name in ("plain", "packed"))
     for directory in (plain, packed):
-        life = lived(directory, 1, 50, compresses=directory is packed)
+        life = lived(directory, 2, 50, compresses=directory is packed)
         life.live(20)
         life.settle_down()
         life.end()
