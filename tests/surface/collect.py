@@ -20,7 +20,8 @@ from ambermq.engine.address import MUXER_MEMBER, member_address, muxer_address, 
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.events import Event, Settled
-from ambermq.engine.events.messages import DURABLE, FANOUT, LARGE
+from ambermq.engine.events.messages.fan_out import FANOUT
+from ambermq.engine.events.messages.published import DURABLE, LARGE
 from ambermq.engine.events.registry import BY_CLASS, REGISTRY, SKIPPABLE, TYPE_NAMES
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.muxer import QUEUE_MUXER, TOPIC_MUXER, MuxerKind

@@ -7,9 +7,9 @@ from typing import Final, final
 
 from msgspec import Struct
 
-from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, ranges_of, total_size, unpack_words
+from ambermq.engine.entries.entry_word import WORD_BYTES, ranges_of, total_size
 from ambermq.engine.events.event_type import EventType, Facts, IndexKeys, Layout, SizeBound
-from ambermq.engine.events.messages import FANOUT
+from ambermq.engine.events.messages.fan_out import add_fanned, queues_of
 from ambermq.engine.events.record_draft import RecordDraft
 
 __all__ = ["Due", "Scheduled"]
@@ -34,22 +34,14 @@ class Scheduled(Struct):
 
 
 def _write_scheduled(draft: RecordDraft, event: Scheduled) -> int:
-    fans_out = len(event.queues) != 1
-    return draft.add(
-        _SCHEDULED,
-        timestamp_us=event.time_us,
-        queue=0 if fans_out else event.queues[0],
-        ref=event.due_us,
-        count=len(event.words) // WORD_BYTES,
-        flags=FANOUT if fans_out else 0,
-        meta=event.words + (pack_words(event.queues) if fans_out else b""),
+    return add_fanned(
+        draft, _SCHEDULED, event, ref=event.due_us, count=len(event.words) // WORD_BYTES, meta=event.words
     )
 
 
 def _read_scheduled(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Scheduled:
     split = row[7] * WORD_BYTES
-    queues = unpack_words(meta[split:]) if row[10] & FANOUT else (row[4],)
-    return Scheduled(offset, time_us, queues, row[5], meta[:split])
+    return Scheduled(offset, time_us, queues_of(row, meta[split:]), row[5], meta[:split])
 
 
 def _scheduled_facts(event: Scheduled) -> Facts:

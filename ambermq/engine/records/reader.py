@@ -10,7 +10,8 @@ from ambermq.engine.errors import EngineError
 from ambermq.engine.events import Event, Published
 from ambermq.engine.events.column_codec import reader_of
 from ambermq.engine.events.event_type import Read
-from ambermq.engine.events.messages import FANOUT, LARGE, published_run
+from ambermq.engine.events.messages.fan_out import FANOUT
+from ambermq.engine.events.messages.published import LARGE, published_run
 from ambermq.engine.events.registry import NUMBERS, REGISTRY, SKIPPABLE
 from ambermq.engine.records.alike_rows import alike_sizes
 from ambermq.log.format.batch import Batch

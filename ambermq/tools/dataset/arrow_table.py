@@ -30,7 +30,7 @@ from ambermq.engine.events import (
     QueueDeclared,
     Settled,
 )
-from ambermq.engine.events.messages import DURABLE, LARGE
+from ambermq.engine.events.messages.published import DURABLE, LARGE
 from ambermq.engine.events.registry import NUMBERS, TYPE_NAMES
 from ambermq.log.errors import DamageError
 from ambermq.log.format.batch import Mismatch

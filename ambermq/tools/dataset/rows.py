@@ -17,7 +17,8 @@ import numpy.typing as npt
 from ambermq.engine.entries.entry_word import WORD_BYTES
 from ambermq.engine.events import Acquired, Chunked, Damaged, Published, QueueDeclared
 from ambermq.engine.events.event_type import IndexKeys, LinkColumn
-from ambermq.engine.events.messages import FANOUT, LARGE
+from ambermq.engine.events.messages.fan_out import FANOUT
+from ambermq.engine.events.messages.published import LARGE
 from ambermq.engine.events.registry import NUMBERS, REGISTRY
 from ambermq.log.buffer import Buffer
 from ambermq.log.format.batch import BatchHeader

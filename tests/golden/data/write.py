@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from ambermq.engine.events import Published
-from ambermq.engine.events.messages import DURABLE, FANOUT, LARGE
+from ambermq.engine.events.messages.fan_out import FANOUT
+from ambermq.engine.events.messages.published import DURABLE, LARGE
 from ambermq.engine.events.registry import NUMBERS, TYPE_NAMES
 from ambermq.log.format.batch import COMPRESSED, KEPT
 from ambermq.log.manifest.manifest import snapshot_path

@@ -1,0 +1,218 @@
+"""Marks of messages: the time to live, priority, group or key of those of the Published event before.
+
+Rule 1. A mark names its messages by the offset of the first one and their count.
+Rule 2. A queue that does not know such marks ignores them.
+"""
+
+from typing import Final, final
+
+from msgspec import Struct
+
+from ambermq.engine.entries.entry_word import WORD_BYTES, unpack_words
+from ambermq.engine.events.event_type import EventType, Facts, Layout
+from ambermq.engine.events.messages.fan_out import add_fanned, queues_of
+from ambermq.engine.events.record_draft import RecordDraft
+
+__all__ = ["Grouped", "Keyed", "Prioritized", "Timed"]
+
+_TIMED: Final = 30
+_PRIORITIZED: Final = 34
+_GROUPED: Final = 35
+_KEYED: Final = 37
+_KEY_BYTES: Final = 16
+_PUBLISHED: Final = 12
+
+
+@final
+class Timed(Struct):
+    """The messages of the Published event before it have a time to live of their own."""
+
+    offset: int
+    time_us: int
+    queues: tuple[int, ...]
+    first: int
+    """The offset of the first message."""
+    count: int
+    ttl_ms: int
+    """Their time to live in milliseconds, from `time_us` on."""
+
+
+def _write_timed(draft: RecordDraft, event: Timed) -> int:
+    return add_fanned(draft, _TIMED, event, ref=event.first, count=event.count, meta=event.ttl_ms.to_bytes(8, "little"))
+
+
+def _read_timed(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Timed:
+    return Timed(offset, time_us, queues_of(row, meta[8:]), row[5], row[7], int.from_bytes(meta[:8], "little"))
+
+
+@final
+class Prioritized(Struct):
+    """The messages of the Published event before it have a priority; each queue without priorities ignores it."""
+
+    offset: int
+    time_us: int
+    queues: tuple[int, ...]
+    first: int
+    """The offset of the first message."""
+    count: int
+    priority: int
+    """0 to 9."""
+
+
+def _write_prioritized(draft: RecordDraft, event: Prioritized) -> int:
+    return add_fanned(draft, _PRIORITIZED, event, ref=event.first, count=event.count, aux=event.priority)
+
+
+def _read_prioritized(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Prioritized:
+    return Prioritized(offset, time_us, queues_of(row, meta), row[5], row[7], row[8])
+
+
+@final
+class Keyed(Struct):
+    """The messages of the Published or Moved event before it have keys, by which their queues keep the last value."""
+
+    offset: int
+    time_us: int
+    queues: tuple[int, ...]
+    first: int
+    """The offset of the first message."""
+    keys: bytes
+    """The key of each message, 16 bytes; zeros for a message without one."""
+
+
+def _write_keyed(draft: RecordDraft, event: Keyed) -> int:
+    return add_fanned(draft, _KEYED, event, ref=event.first, count=len(event.keys) // _KEY_BYTES, meta=event.keys)
+
+
+def _read_keyed(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Keyed:
+    split = row[7] * _KEY_BYTES
+    return Keyed(offset, time_us, queues_of(row, meta[split:]), row[5], meta[:split])
+
+
+def _keyed_facts(event: Keyed) -> Facts:
+    count = len(event.keys) // _KEY_BYTES
+    return {"count": count, "offsets": _offsets(event.first, count)}
+
+
+@final
+class Grouped(Struct):
+    """The messages of the Published event before it have groups; each queue without groups ignores it."""
+
+    offset: int
+    time_us: int
+    queues: tuple[int, ...]
+    first: int
+    """The offset of the first message."""
+    count: int
+    codes: bytes
+    """The code of each message's group (entries/group.py), packed; one code if all are equal."""
+
+
+def _write_grouped(draft: RecordDraft, event: Grouped) -> int:
+    return add_fanned(
+        draft, _GROUPED, event, ref=event.first, count=event.count, aux=len(event.codes) // WORD_BYTES, meta=event.codes
+    )
+
+
+def _read_grouped(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Grouped:
+    end = row[8] * WORD_BYTES
+    return Grouped(offset, time_us, queues_of(row, meta[end:]), row[5], row[7], bytes(meta[:end]))
+
+
+def _offsets(first: int, count: int) -> list[list[int]]:
+    """Return the offsets of messages, as facts have them."""
+    return [[first, first + count - 1]]
+
+
+TYPES: Final = (
+    EventType(
+        event=Timed,
+        number=_TIMED,
+        name="timed",
+        since="0.2.0",
+        listed_after=_PUBLISHED,
+        layout=Layout(
+            queue="queue; 0 with FANOUT",
+            ref="first: the offset of the first message",
+            count="messages",
+            meta="u64 time to live in milliseconds; then queue ids (FANOUT)",
+        ),
+        write=_write_timed,
+        read=_read_timed,
+        queue="queues",
+        facts=lambda event: {
+            "count": event.count,
+            "ttl_ms": event.ttl_ms,
+            "offsets": _offsets(event.first, event.count),
+        },
+        facts_text="`queues` `queue_ids` `count` `ttl_ms` `offsets`",
+        line=("{count:messages} of {queue_ids:queues} with a time to live of {ttl_ms:,} ms: {offsets:ranges}",),
+    ),
+    EventType(
+        event=Prioritized,
+        number=_PRIORITIZED,
+        name="prioritized",
+        since="0.2.0",
+        listed_after=_PUBLISHED,
+        layout=Layout(
+            queue="queue; 0 with FANOUT",
+            ref="first: the offset of the first message",
+            count="messages",
+            aux="priority",
+            meta="queue ids (FANOUT)",
+        ),
+        write=_write_prioritized,
+        read=_read_prioritized,
+        queue="queues",
+        facts=lambda event: {
+            "count": event.count,
+            "priority": event.priority,
+            "offsets": _offsets(event.first, event.count),
+        },
+        facts_text="`queues` `queue_ids` `count` `priority` `offsets`",
+        line=("{count:messages} of {queue_ids:queues} with priority {priority}: {offsets:ranges}",),
+    ),
+    EventType(
+        event=Keyed,
+        number=_KEYED,
+        name="keyed",
+        since="0.2.0",
+        listed_after=_PUBLISHED,
+        layout=Layout(
+            queue="queue; 0 with FANOUT",
+            ref="first: the offset of the first message",
+            count="messages",
+            meta="a key of 16 bytes for each message, zeros for none; then queue ids (FANOUT)",
+        ),
+        write=_write_keyed,
+        read=_read_keyed,
+        queue="queues",
+        facts=_keyed_facts,
+        facts_text="`queues` `queue_ids` `count` `offsets`",
+        line=("{count:messages} of {queue_ids:queues} with keys: {offsets:ranges}",),
+    ),
+    EventType(
+        event=Grouped,
+        number=_GROUPED,
+        name="grouped",
+        since="0.2.0",
+        listed_after=_PUBLISHED,
+        layout=Layout(
+            queue="queue; 0 with FANOUT",
+            ref="first: the offset of the first message",
+            count="messages",
+            aux="codes",
+            meta="the codes of their groups, one for all or one for each; then queue ids (FANOUT)",
+        ),
+        write=_write_grouped,
+        read=_read_grouped,
+        queue="queues",
+        facts=lambda event: {
+            "count": event.count,
+            "groups": len({code >> 1 for code in unpack_words(event.codes)} - {0}),
+            "offsets": _offsets(event.first, event.count),
+        },
+        facts_text="`queues` `queue_ids` `count` `groups` `offsets`",
+        line=("{count:messages} of {queue_ids:queues} with groups, {groups:,} in all: {offsets:ranges}",),
+    ),
+)
