@@ -1,183 +1,51 @@
-"""A queue: which entries are available, acquired or archived. A queue is a value; each transition returns another one.
+"""A queue and its transitions. A queue is a value; each transition returns another one.
 
-Rule 1. An entry is AVAILABLE in `ready` (never acquired) or in `returned` (acquired before, then given back), or it is
-        ACQUIRED by one consumer. One that is set aside, in `aside`, waits for its dead-letter target and is never
-        offered. One in `delayed` waits for its redelivery, and goes to `returned` then. One in `scheduled` waits for
-        its first delivery, and takes the tail then. An ARCHIVED entry is not in the queue; only the log still has it.
-Rule 2. All lists are ordered by entry, but those of consumers. `returned` is served first.
-Rule 3. `entries` holds columns for the few entries that have any. The columns end with the entry.
-Rule 4. A transition ignores words that the queue does not hold.
-Rule 5. Available entries of another priority than the default one are in `levels`, never in `ready` or `returned`.
+Rule 1. A transition ignores words that the queue does not hold.
+Rule 2. `now_us` is the elapsed time.
+Rule 3. Here stands in which list an entry is. What its columns say after a transition is in queue_parts/columns.py.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final, final
+from typing import final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.entry import PLAIN, Entry
 from ambermq.engine.entries.entry_word import WORD_BYTES, entry_of, size_of, total_size, unpack_words
-from ambermq.engine.entries.expiry_runs import NO_RUNS, Runs, expiry_of, extended
+from ambermq.engine.entries.expiry_runs import NO_RUNS, extended
 from ambermq.engine.entries.marks import SetAsideFor, cut_description
 from ambermq.engine.entries.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.engine.entries.redelivery_order import merge_returned
 from ambermq.engine.model.lifetime import Lifetime
+from ambermq.engine.model.queue_contents import QueueContents
+from ambermq.engine.model.queue_parts import columns
 from ambermq.engine.model.queue_parts.attempts import with_attempts
 from ambermq.engine.model.queue_parts.counters import Counters
 from ambermq.engine.model.queue_parts.groups import NO_GROUPS, Groups, with_codes, without_codes
-from ambermq.engine.model.queue_parts.id_window import NO_IDS, IdWindow
-from ambermq.engine.model.queue_parts.last_values import NO_KEY, LastValues, only_words, with_keys, without_keys
+from ambermq.engine.model.queue_parts.holdings import Holdings, all_held, distributed, without_held
+from ambermq.engine.model.queue_parts.id_window import NO_IDS
+from ambermq.engine.model.queue_parts.last_values import NO_KEY, only_words, with_keys, without_keys
 from ambermq.engine.model.queue_parts.levels import (
     NO_LEVELS,
     Levels,
     by_priority,
-    count_of,
-    level_of,
-    lists_of,
     with_words,
     without_below,
     without_words,
 )
 from ambermq.engine.model.queue_parts.word_ranges import last_entry, words_below, words_between
 from ambermq.engine.settings.queue_settings import Settings
-from ambermq.snapshot.persistent_column import EMPTY_COLUMN, PersistentColumn
 from ambermq.snapshot.persistent_map import PersistentMap
 from ambermq.snapshot.persistent_queue import EMPTY_QUEUE, PersistentQueue
 
 __all__ = ["Queue", "new_queue"]
 
-# These limits are part of the fold. An old log must give the same state, so they never change.
-EXCLUSIONS_MAX = 64
-ANNOTATIONS_BYTES_MAX = 65_536
-_DEFAULT_ORDER: Final = (PRIORITY_DEFAULT,)
-
 
 @final
-class Queue(Struct, frozen=True):
+class Queue(QueueContents, frozen=True):
     """One queue of a virtual host; immutable."""
-
-    id: int
-    """The offset of the record that declared it."""
-    name: str
-    settings: Settings
-    ready: PersistentQueue
-    """Words of available entries that were never acquired."""
-    returned: PersistentQueue
-    """Words of available entries that were acquired before."""
-    acquired: "PersistentMap[int, PersistentQueue]"
-    """The words that each consumer holds, in the order of acquiring."""
-    entries: "PersistentMap[int, Entry]"
-    """Columns by the offset of the entry."""
-    exclusions: int
-    """The number of `entries` that exclude a consumer."""
-    size: int
-    """Bytes of all messages of the queue."""
-    acquired_count: int
-    """Messages acquired."""
-    acquired_size: int
-    """Bytes of the messages acquired."""
-    published: int
-    """Messages published since the queue was declared."""
-    delivered: int
-    """Messages acquired since the queue was declared."""
-    accepted: int
-    """Messages accepted since then. The counters of the hot path are fields of the queue, the others in `counters`."""
-    counters: Counters
-    lifetime: Lifetime = Lifetime.PERMANENT
-    consumers: int = 0
-    """The number of links that receive from it."""
-    aside: PersistentQueue = EMPTY_QUEUE
-    """Words of entries that are set aside. Each has columns, which say why."""
-    timed: int = 0
-    """The number of `entries` that expire by their own time to live."""
-    runs: Runs = NO_RUNS
-    """When its messages expire by the time to live of the queue."""
-    delayed: PersistentQueue = EMPTY_QUEUE
-    """Words of entries whose redelivery is delayed. Each has columns, which say until when."""
-    scheduled: PersistentQueue = EMPTY_QUEUE
-    """Words of entries that are scheduled for later; `dues` says when."""
-    levels: Levels = NO_LEVELS
-    """The available entries of other priorities than the default one. Each has columns, which say which."""
-    keyed: LastValues | None = None
-    """The keys of its messages, if it keeps the last value of each key."""
-    ids: IdWindow = NO_IDS
-    """The message-ids of its dedup window."""
-    groups: Groups = NO_GROUPS
-    """The number of its messages of each group. Each has columns, which say which."""
-    dues: PersistentColumn = EMPTY_COLUMN
-    """When each entry of `scheduled` is available, in elapsed time."""
-
-    @property
-    def available(self) -> int:
-        """Messages available."""
-        return self.ready.count + self.returned.count + (count_of(self.levels) if self.levels else 0)
-
-    @property
-    def has_groups(self) -> bool:
-        """Return whether groups decide who gets its messages: some of them have groups."""
-        return bool(self.groups) and self.settings.groups
-
-    @property
-    def waiting(self) -> int:
-        """Messages that no consumer holds: those that the maxima of the queue count."""
-        return self.available + self.aside.count + self.delayed.count + self.scheduled.count
-
-    @property
-    def waiting_lists(self) -> tuple[PersistentQueue, ...]:
-        """The words of the messages that no consumer holds; each list is in order."""
-        return *self.unscheduled_lists, self.scheduled
-
-    @property
-    def unscheduled_lists(self) -> tuple[PersistentQueue, ...]:
-        """The same without the messages that are scheduled for later."""
-        return self.returned, self.ready, self.aside, self.delayed, *lists_of(self.levels)
-
-    @property
-    def serving_order(self) -> tuple[int, ...]:
-        """Return the priorities of the available messages, and the default one, the highest first."""
-        if not self.levels:
-            return _DEFAULT_ORDER
-        return tuple(sorted({PRIORITY_DEFAULT, *[level.priority for level in self.levels]}, reverse=True))
-
-    @property
-    def available_lists(self) -> tuple[PersistentQueue, ...]:
-        """The words of the available messages in the order in which they are served; each list is in order."""
-        return tuple([words for priority in self.serving_order for words in self.available_of(priority)])
-
-    def available_of(self, priority: int) -> tuple[PersistentQueue, PersistentQueue]:
-        """Return the words of the available messages of one priority: the returned ones, and the others."""
-        if priority == PRIORITY_DEFAULT:
-            return self.returned, self.ready
-        level = level_of(self.levels, priority)
-        return level.returned, level.ready
-
-    @property
-    def returned_count(self) -> int:
-        """Available messages that were acquired before."""
-        return self.returned.count + sum([level.returned.count for level in self.levels])
-
-    @property
-    def timer_lists(self) -> tuple[PersistentQueue, ...]:
-        """The words of the messages that wait for a time."""
-        return self.scheduled, self.delayed
-
-    @property
-    def timer_count(self) -> int:
-        """Messages that wait for a time."""
-        return self.scheduled.count + self.delayed.count
-
-    @property
-    def waiting_size(self) -> int:
-        """Bytes of the messages that no consumer holds."""
-        return self.size - self.acquired_size
-
-    @property
-    def depth(self) -> int:
-        """Messages that wait, and those acquired."""
-        return self.waiting + self.acquired_count
 
     def push(self, words: bytes, size: int, now_us: int) -> "Queue":
         """Return the queue with new entries at its tail; `size` is the sum of the sizes in their words.
@@ -201,12 +69,9 @@ class Queue(Struct, frozen=True):
 
     def with_expiry(self, first: int, count: int, expires_us: int) -> "Queue":
         """Return the queue with the expiry of `count` entries from `first` on, by their own time to live."""
-        entries = self.entries.mutate()
-        plain = Entry(expires_us=expires_us)
-        for offset in range(first, first + count):
-            before = entries.get(offset)
-            entries[offset] = plain if before is None else replace(before, expires_us=expires_us)
-        return replace(self, entries=entries.finish(), timed=self.timed + count)
+        return replace(
+            self, entries=columns.with_expiry(self.entries, first, count, expires_us), timed=self.timed + count
+        )
 
     def schedule(self, words: bytes, due_us: int) -> "Queue":
         """Return the queue with those of packed `words` waiting until an elapsed time that were never acquired."""
@@ -216,22 +81,13 @@ class Queue(Struct, frozen=True):
         dues = self.dues.with_value([word >> 16 for word in unpack_words(taken)], due_us)
         return replace(self, ready=ready, scheduled=merge_returned(self.scheduled, taken), dues=dues)
 
-    def due_us_of(self, entry: int) -> int:
-        """Return when an entry that waits for a time is available, in elapsed time; 0 for any other entry."""
-        return self.dues.get(entry) or self.entries.get(entry, PLAIN).due_us
-
     def group(self, first: int, count: int, codes: bytes) -> "Queue":
         """Return the queue with groups of `count` entries from `first` on, as an event has them."""
         if not self.settings.groups:
             return self
-        known, last = unpack_words(codes), len(codes) // WORD_BYTES - 1
-        entries, added = self.entries.mutate(), list[int]()
-        for word in unpack_words(words_between(self.ready, first, first + count)):
-            code = known[min((word >> 16) - first, last)]
-            if code:
-                entries[word >> 16] = replace(entries.get(word >> 16, PLAIN), group=code)
-                added.append(code)
-        return replace(self, entries=entries.finish(), groups=with_codes(self.groups, added))
+        words = words_between(self.ready, first, first + count)
+        entries, added = columns.with_groups(self.entries, words, first, codes)
+        return replace(self, entries=entries, groups=with_codes(self.groups, added))
 
     def _groups_without(self, words: bytes) -> Groups:
         """Return `groups` without some entries."""
@@ -243,11 +99,8 @@ class Queue(Struct, frozen=True):
             return self
         words = words_between(self.ready, first, first + count)
         later = words_between(self.scheduled, first, first + count)
-        entries, plain = self.entries.mutate(), Entry(priority=priority)
-        for word in unpack_words(words + later):
-            before = entries.get(word >> 16)
-            entries[word >> 16] = plain if before is None else replace(before, priority=priority)
-        return replace(self, entries=entries.finish())._with_levels_of(words)  # noqa: SLF001 - another value of it
+        entries = columns.with_priority(self.entries, words + later, priority)
+        return replace(self, entries=entries)._with_levels_of(words)  # noqa: SLF001 - another value of it
 
     def with_keys(self, first: int, keys: Sequence[bytes]) -> "Queue":
         """Return the queue with keys of those of the entries from `first` on that wait; NO_KEY is none."""
@@ -294,20 +147,6 @@ class Queue(Struct, frozen=True):
         ids = self.ids.add(words, digests, now_us, 1000 * self.settings.dedup_window_ms, ids_max)
         return replace(self, ids=ids)
 
-    @property
-    def is_timed(self) -> bool:
-        """Return whether a message of the queue may expire."""
-        return bool(self.timed or self.runs)
-
-    def expiry_of(self, word: int) -> int:
-        """Return when an entry expires, in elapsed time; 0 if it does not."""
-        own = self.entries.get(word >> 16, PLAIN).expires_us if self.timed else 0
-        ours = expiry_of(self.runs, word >> 16) if self.runs else 0
-        if ours and self.scheduled.count and self.scheduled.holds(word):
-            # The time to live of the queue begins when the message is available.
-            ours = 0
-        return min(own, ours) if own and ours else own or ours
-
     def with_entry(self, offset: int, entry: Entry) -> "Queue":
         """Return the queue with columns for one entry."""
         return replace(self, entries=self.entries.set(offset, entry))
@@ -333,7 +172,7 @@ class Queue(Struct, frozen=True):
             held = acquired.get(consumers[0], EMPTY_QUEUE)
             acquired = acquired.set(consumers[0], held.push(taken))
         else:
-            acquired = self._distribute(consumers, taken)
+            acquired = distributed(acquired, consumers, taken)
         return replace(
             self,
             ready=ready,
@@ -344,19 +183,6 @@ class Queue(Struct, frozen=True):
             delivered=self.delivered + count,
             levels=levels,
         )
-
-    def _distribute(self, consumers: tuple[int, ...], words: bytes) -> "PersistentMap[int, PersistentQueue]":
-        view = memoryview(words).cast("Q")
-        acquired = self.acquired.mutate()
-        for index, consumer in enumerate(consumers):
-            share = bytes(view[index :: len(consumers)])
-            if share:
-                acquired[consumer] = acquired.get(consumer, EMPTY_QUEUE).push(share)
-        return acquired.finish()
-
-    def held_by(self, consumer: int) -> PersistentQueue:
-        """Return the words that a consumer holds."""
-        return self.acquired.get(consumer, EMPTY_QUEUE)
 
     def settle(self, consumer: int, words: bytes, outcome: Outcome, now_us: int = 0) -> "Queue":
         """Return the queue after an outcome over those of `words` that the consumer holds.
@@ -378,9 +204,9 @@ class Queue(Struct, frozen=True):
             return self._delay_entries(taken, acquired, consumer, outcome, now_us)
         return self._return_entries(taken, acquired, consumer, outcome)
 
-    def _accepted(self, taken: bytes, acquired: "PersistentMap[int, PersistentQueue]") -> "Queue":
+    def _accepted(self, taken: bytes, acquired: Holdings) -> "Queue":
         count = len(taken) // WORD_BYTES
-        entries, exclusions, timed = self._columns_without(taken)
+        entries, exclusions, timed = columns.without(self.entries, self.exclusions, self.timed, taken)
         size = total_size(taken)
         return replace(
             self,
@@ -396,10 +222,10 @@ class Queue(Struct, frozen=True):
             groups=self.groups and self._groups_without(taken),
         )
 
-    def _rejected(self, taken: bytes, acquired: "PersistentMap[int, PersistentQueue]", outcome: Outcome) -> "Queue":
+    def _rejected(self, taken: bytes, acquired: Holdings, outcome: Outcome) -> "Queue":
         """Return the queue with rejected words set aside, for its dead-letter target."""
         why = SetAsideFor(MoveReason.REJECTED, cut_description(outcome.condition, outcome.description))
-        entries, exclusions = self._set_aside_for(taken, why)
+        entries, exclusions = columns.set_aside(self.entries, self.exclusions, taken, why)
         return replace(
             self,
             aside=merge_returned(self.aside, taken),
@@ -411,18 +237,9 @@ class Queue(Struct, frozen=True):
             keyed=self.keyed and without_keys(self.keyed, taken),
         )
 
-    def _set_aside_for(self, words: bytes, why: SetAsideFor) -> "tuple[PersistentMap[int, Entry], int]":
-        exclusions = self.exclusions
-        entries = self.entries.mutate()
-        for word in unpack_words(words):
-            before = entries.get(word >> 16, PLAIN)
-            exclusions -= bool(before.excluded)
-            entries[word >> 16] = replace(before, excluded=(), set_aside_for=why, due_us=0)
-        return entries.finish(), exclusions
-
-    def _archived(self, taken: bytes, acquired: "PersistentMap[int, PersistentQueue]", counter: str) -> "Queue":
+    def _archived(self, taken: bytes, acquired: Holdings, counter: str) -> "Queue":
         count = len(taken) // WORD_BYTES
-        entries, exclusions, timed = self._columns_without(taken)
+        entries, exclusions, timed = columns.without(self.entries, self.exclusions, self.timed, taken)
         size = total_size(taken)
         return replace(
             self,
@@ -438,13 +255,11 @@ class Queue(Struct, frozen=True):
             groups=self.groups and self._groups_without(taken),
         )
 
-    def _return_entries(
-        self, taken: bytes, acquired: "PersistentMap[int, PersistentQueue]", consumer: int, outcome: Outcome
-    ) -> "Queue":
+    def _return_entries(self, taken: bytes, acquired: Holdings, consumer: int, outcome: Outcome) -> "Queue":
         count = len(taken) // WORD_BYTES
         entries, exclusions = self.entries, self.exclusions
         if outcome.delivery_failed or outcome.undeliverable_here or outcome.annotations:
-            entries, exclusions = self._modified(taken, consumer, outcome)
+            entries, exclusions = columns.modified(entries, exclusions, taken, consumer, outcome)
         if self.settings.lock_ms:
             entries = with_attempts(entries, taken)
         returned, levels = self._with_returned(taken)
@@ -463,64 +278,27 @@ class Queue(Struct, frozen=True):
     def _delay_entries(
         self,
         taken: bytes,
-        acquired: "PersistentMap[int, PersistentQueue]",
+        acquired: Holdings,
         consumer: int,
         outcome: Outcome,
         now_us: int,
     ) -> "Queue":
         """Return the queue after failed deliveries whose messages are offered again later."""
         queue = self._return_entries(taken, acquired, consumer, outcome)
-        entries = queue.entries.mutate()
-        known, after = None, PLAIN
-        for word in unpack_words(taken):
-            before = entries[word >> 16]
-            if before is not known:
-                known = before
-                after = replace(before, due_us=now_us + 1000 * self.settings.redelivery_after_ms(before.count))
-            entries[word >> 16] = after
-        delayed = merge_returned(self.delayed, taken)
-        return replace(queue, returned=self.returned, levels=self.levels, delayed=delayed, entries=entries.finish())
+        after_ms = self.settings.redelivery_after_ms
+        entries = columns.delayed(queue.entries, taken, lambda failed: now_us + 1000 * after_ms(failed))
+        lists = {"returned": self.returned, "levels": self.levels, "delayed": merge_returned(self.delayed, taken)}
+        return replace(queue, entries=entries, **lists)
 
     def end_delay(self, words: bytes) -> "Queue":
         """Return the queue with those of packed `words` available again, in their old places, that were delayed."""
-        taken, delayed = self.delayed.remove_ordered(words)
+        taken, left = self.delayed.remove_ordered(words)
         if not taken:
             return self
-        entries = self.entries.mutate()
-        for word in unpack_words(taken):
-            entries[word >> 16] = replace(entries[word >> 16], due_us=0)
         counters = self.counters.plus("delayed", len(taken) // WORD_BYTES)
         returned, levels = self._with_returned(taken)
-        rest = replace(self, returned=returned, levels=levels, delayed=delayed)
-        return replace(rest, entries=entries.finish(), counters=counters)
-
-    def _modified(self, taken: bytes, consumer: int, outcome: Outcome) -> "tuple[PersistentMap[int, Entry], int]":
-        exclusions = self.exclusions
-        entries = self.entries.mutate()
-        # Neighbours mostly have equal columns, such as the first deliveries of a lost consumer: they share one value.
-        known, after = None, PLAIN
-        for word in unpack_words(taken):
-            before = entries.get(word >> 16, PLAIN)
-            if before is not known:
-                known = before
-                after = before.modified(
-                    outcome, consumer, exclusions_max=EXCLUSIONS_MAX, annotations_bytes_max=ANNOTATIONS_BYTES_MAX
-                )
-            entries[word >> 16] = after
-            exclusions += bool(after.excluded) - bool(before.excluded)
-        return entries.finish(), exclusions
-
-    def _columns_without(self, words: bytes) -> "tuple[PersistentMap[int, Entry], int, int]":
-        """Return `entries`, `exclusions` and `timed` without some entries."""
-        if not self.entries:
-            return self.entries, self.exclusions, self.timed
-        exclusions, timed = self.exclusions, self.timed
-        entries = self.entries.mutate()
-        for word in unpack_words(words):
-            entry = entries.pop(word >> 16, PLAIN)
-            exclusions -= bool(entry.excluded)
-            timed -= bool(entry.expires_us)
-        return entries.finish(), exclusions, timed
+        rest = replace(self, returned=returned, levels=levels, delayed=left)
+        return replace(rest, entries=columns.undelayed(self.entries, taken), counters=counters)
 
     def release_consumer(self, consumer: int, outcome: Outcome, now_us: int = 0) -> "Queue":
         """Return the queue after `outcome` over all entries that a consumer holds; `now_us` is the elapsed time."""
@@ -532,7 +310,7 @@ class Queue(Struct, frozen=True):
         if not self.acquired:
             return self
         # One merge for all consumers: a merge for each of a thousand consumers would sort a thousand times.
-        taken = b"".join([held.to_bytes() for held in self.acquired.values()])
+        taken = all_held(self.acquired)
         return self._return_entries(taken, PersistentMap(), 0, MODIFIED_FAILED)
 
     def purge(self, before: int, *, scheduled: bool = False) -> "Queue":
@@ -551,7 +329,7 @@ class Queue(Struct, frozen=True):
         from_aside, from_delayed = words_below(self.aside, before), words_below(self.delayed, before)
         from_levels, levels = without_below(self.levels, before)
         removed = from_returned + from_ready + from_aside + from_delayed + from_levels
-        entries, exclusions, timed = self._columns_without(removed)
+        entries, exclusions, timed = columns.without(self.entries, self.exclusions, self.timed, removed)
         return replace(
             self,
             ready=self.ready.pop(len(from_ready) // WORD_BYTES)[1],
@@ -570,8 +348,7 @@ class Queue(Struct, frozen=True):
 
     def _purge_all(self) -> "Queue":
         # This does not visit the waiting entries, which may be millions: those that stay are fewer.
-        held = b"".join([held.to_bytes() for held in self.acquired.values()])
-        words = unpack_words(held + self.scheduled.to_bytes())
+        words = unpack_words(all_held(self.acquired) + self.scheduled.to_bytes())
         kept = {word >> 16: self.entries[word >> 16] for word in words if word >> 16 in self.entries}
         return replace(
             self,
@@ -597,7 +374,7 @@ class Queue(Struct, frozen=True):
         removed, rest = self._without_waiting(words)
         if not removed:
             return removed, self
-        entries, exclusions, timed = self._columns_without(removed)
+        entries, exclusions, timed = columns.without(self.entries, self.exclusions, self.timed, removed)
         counters = self.counters.plus(counter, len(removed) // WORD_BYTES) if counter else self.counters
         size = self.size - total_size(removed)
         keyed = self.keyed and without_keys(self.keyed, removed)
@@ -640,33 +417,21 @@ class Queue(Struct, frozen=True):
         lists = {"ready": ready, "returned": returned, "aside": aside, "delayed": delayed, "scheduled": scheduled}
         return removed, replace(self, levels=levels, dues=dues, **lists)
 
-    def holds(self, word: int) -> bool:
-        """Return whether a word waits."""
-        return any(words.holds(word) for words in self.waiting_lists)
-
-    def state_of(self, word: int) -> str:
-        """Return the state of a word that waits, as people read it."""
-        if self.aside.holds(word):
-            return "set aside"
-        if self.delayed.holds(word):
-            return "delayed"
-        return "scheduled" if self.scheduled.holds(word) else "available"
-
     def set_aside(self, words: bytes, why: SetAsideFor) -> "Queue":
         """Return the queue with those of packed `words` set aside that wait otherwise."""
         taken, rest = replace(self, aside=EMPTY_QUEUE)._without_waiting(words)  # noqa: SLF001 - another value of it
         if not taken:
             return self
-        entries, exclusions = self._set_aside_for(taken, why)
+        entries, exclusions = columns.set_aside(self.entries, self.exclusions, taken, why)
         keyed = self.keyed and without_keys(self.keyed, taken)
         aside = merge_returned(self.aside, taken)
         return replace(rest, aside=aside, entries=entries, exclusions=exclusions, keyed=keyed)
 
     def receive(self, words: bytes, entries: "Iterable[tuple[int, Entry]]", now_us: int) -> "Queue":
         """Return the queue with messages of other queues at its tail; `entries` has the columns by entry."""
-        known, columns = self.entries.mutate(), tuple(entries)
-        known.update(columns)
-        groups = with_codes(self.groups, [entry.group for _, entry in columns])
+        known, arrived = self.entries.mutate(), tuple(entries)
+        known.update(arrived)
+        groups = with_codes(self.groups, [entry.group for _, entry in arrived])
         queue = replace(self.push(words, total_size(words), now_us), entries=known.finish(), groups=groups)
         return queue._with_levels_of(words) if self.settings.priorities else queue  # noqa: SLF001 - another value of it
 
@@ -678,7 +443,7 @@ class Queue(Struct, frozen=True):
 
     def remove_damaged(self, words: bytes) -> "Queue":
         """Return the queue without those of packed `words` that it has, waiting or acquired: damaged messages."""
-        from_held, acquired = self._without_held(words)
+        from_held, acquired = without_held(self.acquired, words)
         from_waiting, rest = self._without_waiting(words)
         if not from_held and not from_waiting:
             return self
@@ -687,16 +452,6 @@ class Queue(Struct, frozen=True):
         size = self.acquired_size + total_size(from_waiting)
         without = replace(rest, acquired_count=count, acquired_size=size)
         return Queue._archived(without, from_held + from_waiting, acquired, "damaged")
-
-    def _without_held(self, words: bytes) -> "tuple[bytes, PersistentMap[int, PersistentQueue]]":
-        """Return those of packed `words` that consumers hold, and the words that each consumer holds without them."""
-        found, acquired = b"", self.acquired
-        for consumer, held in self.acquired.items():
-            taken, left = held.remove(words)
-            if taken:
-                found += taken
-                acquired = acquired.set(consumer, left) if left else acquired.delete(consumer)
-        return found, acquired
 
 
 def _merged(words: PersistentQueue, others: PersistentQueue) -> PersistentQueue:

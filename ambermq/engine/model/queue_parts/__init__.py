@@ -1,4 +1,4 @@
-"""The parts of a queue's value: its priority levels, last values, groups, window of ids, attempts and counters.
+"""The parts of a queue's value: columns, holdings, priority levels, last values, groups, window of ids, counters.
 
 Rule 1. A part knows nothing of the queue that has it, nor of the state.
 Rule 2. Values are immutable, and equal after every replay.
