@@ -21,7 +21,7 @@
 The last block is END. Its payload is the number of blocks before it and its own position (two u64), so that a file cut
 between two blocks is detected. Little-endian.
 
-Rule 1. This module sees a payload only as bytes; engine/snapshots/state_codec.py defines the payload of each kind.
+Rule 1. This module sees a payload only as bytes; engine/snapshots/state_codec.py and its parts define the payloads.
 Rule 2. No field is used before its checksum is verified, except a length that is within its limit.
 Rule 3. The checksum is an argument; all callers pass CRC-32C: checksum(buffer, crc=0) -> int, continued from `crc`.
 """

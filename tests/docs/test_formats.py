@@ -7,7 +7,7 @@ import pytest
 
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.events.registry import TYPE_NAMES
-from ambermq.engine.snapshots.state_codec import _DUES, _RUN
+from ambermq.engine.snapshots.word_runs import _DUES, _RUN
 from ambermq.log.format.batch import BATCH_HEADER_BYTES, BatchHeader
 from ambermq.log.format.record import RECORD
 from ambermq.log.index.segment_index import _TRAILER_BYTES

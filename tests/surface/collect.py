@@ -30,14 +30,10 @@ from ambermq.engine.model.queue_template import PREDEFINED
 from ambermq.engine.model.state import Consumer, Producer
 from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.engine.records.event_fields import EVENT_TYPES, facts_of, type_of
-from ambermq.engine.snapshots.state_codec import (
-    _AttachmentRow,
-    _EntriesRow,
-    _Head,
-    _MuxerRow,
-    _QueueRow,
-    _SubscriptionRow,
-)
+from ambermq.engine.snapshots.link_codec import SubscriptionRow
+from ambermq.engine.snapshots.muxer_codec import AttachmentRow, MuxerRow
+from ambermq.engine.snapshots.queue_codec import EntriesRow, QueueRow
+from ambermq.engine.snapshots.state_codec import Head
 from ambermq.log.compaction.job import CompactionJob, base_path, jobs_path
 from ambermq.log.format.segment import COMPRESSIBLE_VERSION, PLAIN_VERSION, index_path, segment_path
 from ambermq.log.manifest.manifest import VERSION as MANIFEST_VERSION
@@ -266,14 +262,14 @@ _DOCUMENTS: Final[Mapping[str, Any]] = {
     "TABLE of a job": CompactionJob,
     "archive": Archive,
     "backup": Table,
-    "snapshot: attachment": _AttachmentRow,
+    "snapshot: attachment": AttachmentRow,
     "snapshot: consumer": Consumer,
-    "snapshot: entries": _EntriesRow,
-    "snapshot: muxer": _MuxerRow,
+    "snapshot: entries": EntriesRow,
+    "snapshot: muxer": MuxerRow,
     "snapshot: producer": Producer,
-    "snapshot: queue": _QueueRow,
-    "snapshot: state": _Head,
-    "snapshot: subscription": _SubscriptionRow,
+    "snapshot: queue": QueueRow,
+    "snapshot: state": Head,
+    "snapshot: subscription": SubscriptionRow,
 }
 
 

@@ -164,7 +164,8 @@ def test_a_state_is_read_a_little_at_a_time(monkeypatch: pytest.MonkeyPatch) -> 
         made.append(len(items or ()))
         return PersistentMap(items or {})
 
-    monkeypatch.setattr("ambermq.engine.snapshots.state_codec.PersistentMap", watched)
+    for module in ("image_blocks", "link_codec", "muxer_codec", "queue_codec", "state_codec"):
+        monkeypatch.setattr(f"ambermq.engine.snapshots.{module}.PersistentMap", watched)
     assert state_of(image_of(state)) == state
     assert 0 < max(made) < 5000
 
