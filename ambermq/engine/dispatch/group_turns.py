@@ -279,7 +279,7 @@ class GroupTurns:
         queue = self._queue
         # What waited while the queue had no priorities is among those of the default one.
         priorities = {entry.priority, PLAIN.priority} if queue.levels else (PLAIN.priority,)
-        return any([words.holds(word) for one in priorities for words in queue.available_of(one)])
+        return any(words.holds(word) for one in priorities for words in queue.available_of(one))
 
 
 def _tiers(wants: Iterable[Want]) -> list[deque[Want]]:
