@@ -276,13 +276,10 @@ class GroupTurns:
         return bool(queue.timed or queue.runs) and self._limits.has_expired(word)
 
     def _queue_has(self, word: int, entry: Entry) -> bool:
-        returned, ready = self._queue.available_of(_priority(self._queue, entry))
-        return ready.holds(word) or returned.holds(word)
-
-
-def _priority(queue: Queue, entry: Entry) -> int:
-    """Return the priority by which a queue serves a message."""
-    return entry.priority if queue.settings.priorities else PLAIN.priority
+        queue = self._queue
+        # What waited while the queue had no priorities is among those of the default one.
+        priorities = {entry.priority, PLAIN.priority} if queue.levels else (PLAIN.priority,)
+        return any(words.holds(word) for one in priorities for words in queue.available_of(one))
 
 
 def _tiers(wants: Iterable[Want]) -> list[deque[Want]]:

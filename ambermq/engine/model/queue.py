@@ -439,7 +439,9 @@ class Queue(QueueContents, frozen=True):
         """Return the queue with scheduled `words` at its tail, as `arrivals` with columns by entry."""
         rest = self.without(words, "")[1]
         timed = rest.timed + sum([bool(entry.expires_us) for _, entry in entries])
-        return replace(rest.receive(arrivals, entries, now_us), published=self.published, timed=timed)
+        # One by one they would not leave the queue empty, so it keeps its runs: n messages have the result of n events.
+        runs = extended(self.runs, entry_of(unpack_words(arrivals)[0]), now_us, self.settings.message_ttl_ms)
+        return replace(rest.receive(arrivals, entries, now_us), published=self.published, timed=timed, runs=runs)
 
     def remove_damaged(self, words: bytes) -> "Queue":
         """Return the queue without those of packed `words` that it has, waiting or acquired: damaged messages."""

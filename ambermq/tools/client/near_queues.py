@@ -39,6 +39,8 @@ def _advice(client: LinkClient, address: str) -> str:
         return ""
     try:
         rows = islice(QueueManagement(client).queues(), _NAMES_MAX)
-        return near_advice(name, [text for row in rows if not (text := str(row["name"])).startswith("$")])
+        known = [text for row in rows if not (text := str(row["name"])).startswith("$")]
+        # A queue that exists is not the one that the error is about: the request names another one too.
+        return "" if name in known else near_advice(name, known)
     except ToolError:
         return ""  # A broker of another kind, or a user that may not ask: the first error is the one that counts.

@@ -76,22 +76,30 @@ def cancel(
     if not offsets and not ids:
         raise ToolError("no message is named", expected="--offset or --message-id", code=ExitCode.USAGE)
     with connected_moves(url, data, name) as client:
-        found = {*offsets}
-        missing = set(ids)
-        if ids:
-            for row in client.find(name, Selection(scheduled=True), reads=True):
-                message_id = str(plain(row.get("message_id")))
-                if message_id in ids:
-                    found.add(int(row["offset"]))
-                    missing.discard(message_id)
+        found, missing = {*offsets}, set(ids)
+        if ids or dry_run:
+            scheduled = client.find(name, Selection(scheduled=True), reads=bool(ids))
+            listed, missing = _named(scheduled, found, missing)
+            found = listed if dry_run else found | listed
+        gone = len(missing) + len({*offsets} - found)
         if dry_run:
-            values = {"dry_run": True, "name": name, "messages": len(found)}
+            values = {"dry_run": True, "name": name, "messages": len(found), "gone": gone}
             print_done(f"would cancel {len(found):,} messages of {name}", values, output)
-            return
-        counts = client.cancel(name, sorted(found))
-    cancelled, gone = counts["removed"], counts["gone"] + counts["acquired"] + len(missing)
-    print_done(
-        f"cancelled {cancelled:,} messages of {name}", {"name": name, "cancelled": cancelled, "gone": gone}, output
-    )
+        else:
+            counts = client.cancel(name, sorted(found))
+            cancelled, gone = counts["removed"], gone + counts["gone"] + counts["acquired"]
+            values = {"name": name, "cancelled": cancelled, "gone": gone}
+            print_done(f"cancelled {cancelled:,} messages of {name}", values, output)
     if gone:
         raise ToolError(f"{gone:,} of the named messages are not scheduled", where=name)
+
+
+def _named(rows: Iterable[dict[str, Any]], offsets: set[int], ids: set[str]) -> tuple[set[int], set[str]]:
+    """Return the offsets of the scheduled messages that are named by offset or id, and the ids that none has."""
+    found, missing = set[int](), {*ids}
+    for row in rows:
+        offset, message_id = int(row["offset"]), str(plain(row.get("message_id")))
+        if offset in offsets or message_id in ids:
+            found.add(offset)
+            missing.discard(message_id)
+    return found, missing

@@ -13,12 +13,12 @@ from tests.docs.tours.test_readme import Tour
 
 __all__ = ["check_consoles"]
 
-_SECONDS = re.compile(r"[\d.]+ s$", re.MULTILINE)
+_TOLD = re.compile(r"[\d.]+ s$|\d{4}-\d\d-\d\dT[\d:.]+Z", re.MULTILINE)
 _SHELL = frozenset("|<>&$")
 
 
 def check_consoles(page: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Assert that each command prints what the page shows, but for seconds; return how many there are."""
+    """Assert that each command prints what the page shows, but for times; return how many there are."""
     monkeypatch.chdir(place)
     monkeypatch.setenv("AMBERMQ_DATA", "./data")
     monkeypatch.delenv("AMBERMQ_URL", raising=False)
@@ -27,7 +27,7 @@ def check_consoles(page: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> i
     told = steps(page)
     try:
         for command, shown in told:
-            assert _SECONDS.sub("SECONDS", _run(tour, command)) == _SECONDS.sub("SECONDS", shown), command
+            assert _TOLD.sub("TIME", _run(tour, command)) == _TOLD.sub("TIME", shown), command
     finally:
         tour.broker.kill()
     return len(told)

@@ -288,6 +288,18 @@ def test_a_group_is_in_order_of_priority(rig: Rig) -> None:
     assert len(words(rig, second)) == 3
 
 
+def test_what_waited_without_priorities_is_delivered_with_them(rig: Rig) -> None:
+    """It keeps its place when a queue gets priorities again."""
+    rig.do(UpdateQueue("key", "q", lambda _state: {}, {"priorities": True}))
+    consumer = rig.consumer(credit=3)
+    send(rig, b"a1", b"b1", b"a2", priority=7)
+    rig.do(DetachConsumer(consumer))
+    for priorities in (False, True):
+        rig.do(UpdateQueue("key", "q", lambda _state: {}, {"priorities": priorities}))
+    consumer = rig.consumer(credit=3)
+    assert got(rig.do()) == {consumer: [b"a1", b"b1", b"a2"]}
+
+
 def test_consumers_with_a_higher_priority_get_groups_first(rig: Rig) -> None:
     """While they have credit."""
     low, high = rig.consumer(credit=100), rig.consumer(credit=2)

@@ -30,6 +30,8 @@ def test_scheduled_messages_are_listed_and_cancelled(on_broker: Run, broker: Chi
     ]
     dry = on_broker("schedule", "cancel", "s1", "--message-id", "a", "--dry-run")
     assert dry.stdout == "would cancel 1 messages of s1\n"
+    dry = on_broker("schedule", "cancel", "s1", "--offset", rows[1]["offset"], "--offset", 4711, "--dry-run")
+    assert (dry.exit_code, dry.stdout) == (ExitCode.FAILED, "would cancel 1 messages of s1\n")
     done = on_broker("schedule", "cancel", "s1", "--message-id", "a", "--offset", rows[1]["offset"])
     assert (done.exit_code, done.stdout) == (ExitCode.OK, "cancelled 2 messages of s1\n")
     again = on_broker("schedule", "cancel", "s1", "--message-id", "a", "--message-id", "c", "--output", "json")

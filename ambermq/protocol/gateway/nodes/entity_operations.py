@@ -23,6 +23,7 @@ from ambermq.engine.errors import Refused
 from ambermq.engine.model.queue import Queue
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.message.publish_outline import read_outline
+from ambermq.protocol.amqp10.message.redelivery import without_delivery_annotations
 from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.amqp10.types.values import Array, Int, Timestamp
 from ambermq.protocol.gateway.links.consumer_link import LOCKED_UNTIL, SEQUENCE_NUMBER, redelivered
@@ -90,7 +91,10 @@ def publishes(body: Mapping[str, Any]) -> list[Publish]:
         time_ms, delay_ms = outline.delivery
         if not time_ms and not delay_ms:
             raise Refused("amqp:invalid-field", "the message has no annotation x-opt-scheduled-enqueue-time")
+        if outline.delivery_annotations is not None:
+            payload = bytes(without_delivery_annotations(payload, outline.delivery_annotations))
         publish = Publish(None, 0, 0, [payload], [outline.id_hash], len(payload))
+        publish.groups = [outline.group] if outline.group else []
         publish.ttl_ms, publish.priority = outline.ttl_ms, outline.priority
         publish.time_ms, publish.delay_ms = time_ms, delay_ms
         found.append(publish)

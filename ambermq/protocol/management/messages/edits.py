@@ -52,5 +52,6 @@ def _copy(edit: MessageEdit, message: Buffer, offset: int) -> Publish:
         outline = read_outline(body)
     except (DecodeError, LocalError) as error:
         raise Refused("amqp:decode-error", f"the message at offset {offset} cannot be edited: {error}") from error
-    hashes = [outline.id_hash]
-    return Publish(None, 0, 0, [body], hashes, len(body), outline.is_durable, settled=True, priority=outline.priority)
+    copy = Publish(None, 0, 0, [body], [outline.id_hash], len(body), outline.is_durable, settled=True)
+    copy.priority, copy.groups = outline.priority, [outline.group] if outline.group else []
+    return copy

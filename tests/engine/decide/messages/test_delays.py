@@ -7,10 +7,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ambermq.engine.commands import FindMessages, MessageFilter, MoveMessages, Publish, PurgeQueue, RemoveMessages
+from ambermq.engine.commands import (
+    FindMessages,
+    MessageFilter,
+    MoveMessages,
+    Publish,
+    PurgeQueue,
+    RemoveMessages,
+    Settle,
+)
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import Answered, Deliver, PublishDone
-from ambermq.engine.entries.outcome import OutcomeKind
+from ambermq.engine.entries.outcome import ACCEPTED, OutcomeKind
 from ambermq.engine.events import Moved, Published, Scheduled, Timed
 from ambermq.engine.events.registry import NUMBERS
 from tests.engine.decide.messages.test_dead_letters import again, bodies_of, declare
@@ -47,6 +55,20 @@ def test_a_scheduled_message_takes_the_tail_at_its_time() -> None:
     assert (queue.scheduled.count, queue.available, queue.published, queue.counters.moved) == (0, 3, 3, 0)
     rig.loop.set_credit(consumer, 9)
     assert [body for _, body in delivered(rig.do() + rig.do())] == [b"c", b"a", b"b"]
+
+
+def test_messages_that_are_due_together_are_replayed_one_by_one() -> None:
+    """On a queue that is empty otherwise, the runs of its time to live are the same too."""
+    rig = Rig()
+    declare(rig, "q", message_ttl_ms=3000)
+    producer, consumer = rig.producer(), rig.consumer(credit=1)
+    rig.do(rig.publish(producer, b"a"))
+    schedule(rig, producer, b"b", b"c", delay_ms=500)
+    rig.do(Settle(consumer, rig.queue().held_by(consumer).to_bytes(), ACCEPTED))
+    wait(rig, SECOND)
+    rig.loop.log.write(rig.now_us)
+    assert rig.queue().runs
+    rig.next_life()
 
 
 def test_a_time_wins_over_a_delay_and_the_past_is_now() -> None:

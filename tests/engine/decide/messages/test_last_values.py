@@ -241,6 +241,15 @@ def test_a_scheduled_message_replaces_at_its_time() -> None:
     assert bodies_of(next_life(rig), "q") == [b"a:later"]
 
 
+def test_a_scheduled_message_needs_room() -> None:
+    """It replaces none when it comes, so a full queue refuses it; one for the past is not scheduled."""
+    rig = lasting(messages_max=1)
+    send(rig, b"a:1")
+    assert outcomes(send(rig, b"a:2", delay_ms=1000)) == [OutcomeKind.REJECTED]
+    assert outcomes(send(rig, b"a:3", time_ms=1)) == [OutcomeKind.ACCEPTED]
+    assert (rig.queue().depth, bodies_of(rig, "q")) == (1, [b"a:3"])
+
+
 def test_a_fan_out_has_a_key_for_each_queue() -> None:
     """By the field of each; an ordinary queue keeps all."""
     rig = lasting()

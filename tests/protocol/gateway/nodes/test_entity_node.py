@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 
 from ambermq.engine.commands import DeclareQueue, DeleteQueue, UpdateQueue
+from ambermq.engine.model.state import totals_of
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.protocol.amqp10.message.message import AmqpValue, Data, Message, decode_message
 from ambermq.protocol.amqp10.performatives.classes import (
@@ -144,6 +145,25 @@ def test_messages_are_scheduled_and_cancelled() -> None:
     for bad in ({"message": message(b"now")}, {"message": b"\xff"}, {}, {"message": 1}):
         assert client.ask("schedule-message", {"messages": [rows[0], bad]})[0] == 400
     assert client.rig.queue().scheduled.count == 1
+
+
+def test_a_scheduled_message_is_stored_as_one_of_a_link_is() -> None:
+    """It has its group, and no delivery annotations."""
+    client = Client(Rig())
+    client.rig.do(UpdateQueue("key", "q", totals_of, {"groups": True}))
+    one = Message(
+        delivery_annotations={Symbol("x-opt-hop"): 1},
+        message_annotations={Symbol("x-opt-scheduled-enqueue-time"): Timestamp(3_600_000)},
+        properties=Properties(group_id="a"),
+        body=(Data(b"late"),),
+    )
+    status, body, _ = client.ask("schedule-message", {"messages": [{"message-id": "m", "message": one.encode()}]})
+    assert status == 200
+    assert len(client.rig.queue().groups) == 1
+    (offset,) = body["sequence-numbers"].items
+    _, body, _ = client.ask("peek-message", {"from-sequence-number": offset, "message-count": 1})
+    found = decode_message(body["messages"][0]["message"])
+    assert (found.delivery_annotations, texts_of(body)) == (None, [b"late"])
 
 
 def test_a_full_queue_takes_none_of_a_request() -> None:
