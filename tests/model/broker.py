@@ -2,7 +2,8 @@
 
 import random
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
@@ -77,21 +78,24 @@ class Broker:
         """Bodies whose sender was told `accepted` -> whether a power loss may take them."""
         self.excused: set[bytes] = set()
         """Bodies that a client asked to remove, or that were volatile when power was lost."""
-        patches: list[Any] = [
-            mock.patch("ambermq.engine.loop.logged_state.APPLY", defaultdict(lambda: self._apply)),
-            mock.patch("ambermq.engine.dispatch.dispatch.acquired", self._apply),
-            mock.patch("ambermq.engine.dispatch.dispatch.settled", self._apply),
-        ]
-        for patch in patches:
-            patch.start()
-        self._patches = patches
         self._open(at_least=0)
 
     def end(self) -> None:
-        """Put back what was replaced."""
+        """End the threads of the last life."""
         self.loop.log._workers.close()
-        for patch in self._patches:
-            patch.stop()
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        """Note each event that the loop applies meanwhile.
+
+        The functions of the fold are replaced for single calls of the loop. A test that fails leaves none replaced.
+        """
+        with (
+            mock.patch("ambermq.engine.loop.logged_state.APPLY", defaultdict(lambda: self._apply)),
+            mock.patch("ambermq.engine.dispatch.dispatch.acquired", self._apply),
+            mock.patch("ambermq.engine.dispatch.dispatch.settled", self._apply),
+        ):
+            yield
 
     def _apply(self, state: State, event: Any) -> State:
         return self.history.apply(state, event)
@@ -103,7 +107,8 @@ class Broker:
         state = fold_log(recovery)
         self._check_prefix(state, recovery.valid_end, at_least=at_least)
         self.loop = DurableLoop(recovery.log(InlineWorkers()), state, ENGINE, self._fields_of)
-        self.loop.start(self.now_us)
+        with self._noting():
+            self.loop.start(self.now_us)
         self.senders.clear()
         self.makers.clear()
         self.receivers.clear()
@@ -185,14 +190,17 @@ class Broker:
     def step(self, elapsed_us: int) -> None:
         """End a tick."""
         self.now_us += elapsed_us
-        effects = self.loop.step(self.now_us)
+        with self._noting():
+            effects = self.loop.step(self.now_us)
         assert not effects or not self.loop.log.draft.record_count
         self._leave(effects)
         self._check_state()
 
     def completed(self) -> None:
         """Complete the syncs and reads in flight."""
-        self._leave(self.loop.completed(self.now_us))
+        with self._noting():
+            effects = self.loop.completed(self.now_us)
+        self._leave(effects)
 
     def _leave(self, effects: list[Effect]) -> None:
         durable_end = self.loop.log.durable_end

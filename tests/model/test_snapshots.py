@@ -23,9 +23,11 @@ class SnapshotMachine(DurableLoopMachine):
     """As before, and snapshots are taken, deleted, damaged and cut short."""
 
     def teardown(self) -> None:
-        if hasattr(self, "broker"):
-            self.look()
-        super().teardown()
+        try:
+            if hasattr(self, "broker"):
+                self.look()
+        finally:
+            super().teardown()
 
     @rule(waits=st.booleans(), pace=PACES)
     def take(self, pace: str, *, waits: bool) -> None:
