@@ -3,6 +3,10 @@
 The broker's half: `ambermq send --file` and `ambermq receive --to-file`. The disk's half: the same bytes are written in
 pieces of 1 MiB, synced, and read back from the disk. The figure is the ratio of the two times. It prints the memory of
 the broker above idle, too.
+
+Then small messages, 1,000 a second and paced, pass the broker: alone, and while the large message is sent and received
+once more. The figure is the ratio of the two 99th percentiles of their latency, from the send to the arrival. The disk
+needs four times the size of the message.
 """
 
 import argparse
@@ -16,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.brokers.ambermq import AmberMQ
+from bench.load import LOADS, Window, run_load
 
 __all__ = ["main"]
 
@@ -23,6 +28,11 @@ _MIB: Final = 1 << 20
 _RATIO_MIN: Final = 0.5
 _MEMORY_MAX: Final = 64 * _MIB
 _POLL_SECONDS: Final = 0.02
+_P99_RATIO_MAX: Final = 5
+_SMALL: Final = LOADS["paced"]
+_WARM_SECONDS: Final = 2.0
+_ALONE_SECONDS: Final = 5.0
+"""The least time of the small messages alone; it is as long as the one beside the large message."""
 
 
 class _Memory:
@@ -70,10 +80,15 @@ def _measure(directory: Path, mib: int) -> int:
     try:
         send_s = _command("send", "large", "--file", str(source), "--url", broker.url)
         receive_s = _command("receive", "large", "--to-file", str(result), "--url", broker.url)
-    finally:
         above_idle = memory.end()
+        is_same = subprocess.run(["cmp", source, result], check=False).returncode == 0
+        seconds = max(send_s + receive_s, _ALONE_SECONDS)
+        alone = run_load(broker, _SMALL, Window(_WARM_SECONDS, seconds), directory)["delivery_p99"]
+        beside = _beside(broker, source, result, directory)
+    finally:
+        memory.end()
         broker.kill()
-    is_same = subprocess.run(["cmp", source, result], check=False).returncode == 0
+    p99_ratio = beside / alone
     ratio = disk_s / (send_s + receive_s)
     print(f"message            {mib} MiB{'' if is_same else ', DAMAGED'}")
     print(f"disk alone         {disk_s:.2f} s, {mib / disk_s:.0f} MiB/s")
@@ -81,7 +96,26 @@ def _measure(directory: Path, mib: int) -> int:
     print(f"receive            {receive_s:.2f} s, {mib / receive_s:.0f} MiB/s")
     print(f"ratio              {ratio:.2f}, at least {_RATIO_MIN}")
     print(f"memory above idle  {above_idle / _MIB:.0f} MiB, at most {_MEMORY_MAX // _MIB}")
-    return 0 if is_same and ratio >= _RATIO_MIN and above_idle <= _MEMORY_MAX else 1
+    print(f"small, alone       p99 {alone:.2f} ms")
+    print(f"small, beside      p99 {beside:.2f} ms")
+    print(
+        f"ratio of p99       {p99_ratio:.2f}, at most {_P99_RATIO_MAX}: {_verdict(is_met=p99_ratio <= _P99_RATIO_MAX)}"
+    )
+    return 0 if is_same and ratio >= _RATIO_MIN and above_idle <= _MEMORY_MAX and p99_ratio <= _P99_RATIO_MAX else 1
+
+
+def _verdict(*, is_met: bool) -> str:
+    return "met" if is_met else "missed"
+
+
+def _beside(broker: AmberMQ, source: Path, result: Path, directory: Path) -> float:
+    """Return the 99th percentile of small messages while the large one is sent and received, in milliseconds."""
+
+    def wait(_seconds: float) -> None:
+        for words in (("send", "large", "--file", str(source)), ("receive", "large", "--to-file", str(result))):
+            _run(*words, "--url", broker.url)
+
+    return run_load(broker, _SMALL, Window(_WARM_SECONDS, 0.0), directory, wait=wait)["delivery_p99"]
 
 
 def _disk(source: Path, copy: Path) -> float:
@@ -107,11 +141,15 @@ def _disk(source: Path, copy: Path) -> float:
 def _command(*words: str) -> float:
     """Run a command of the command line, and return its time without the start of the interpreter."""
     began = time.monotonic()
-    subprocess.run([sys.executable, "-m", "ambermq", "send", "--help"], check=True, capture_output=True)
+    _run("send", "--help")
     start_s = time.monotonic() - began
     began = time.monotonic()
-    subprocess.run([sys.executable, "-m", "ambermq", *words], check=True, capture_output=True)
+    _run(*words)
     return time.monotonic() - began - start_s
+
+
+def _run(*words: str) -> None:
+    subprocess.run([sys.executable, "-m", "ambermq", *words], check=True, capture_output=True)
 
 
 if __name__ == "__main__":

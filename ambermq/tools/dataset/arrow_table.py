@@ -3,7 +3,7 @@
 Rule 1. Heads of batches are always checked; bodies are read and checked only if a column needs them.
 Rule 2. Events outside the selection are removed before columns are built; only the requested columns are built.
 Rule 3. A record batch has at most 32,768 rows: 1 to 4 MiB of common columns, which Spark reads fastest. With bodies it
-has about 2 MiB of them, or one larger batch of the log.
+has about 2 MiB of them, or one larger batch of the log. Large messages add at most 16 MiB, or one of them.
 Rule 4. Damaged bytes raise a DamageError. With `damaged_rows` each damaged range is a row of the type `unreadable`, and
 a message with a damaged body has nulls in its columns.
 """
@@ -40,9 +40,10 @@ from ambermq.log.segments.segment_reader import SegmentReader
 from ambermq.log.storage.interface import Storage
 from ambermq.tools.dataset.log_segments import HistorySegment, Known, open_segment
 from ambermq.tools.dataset.lookup import Lookup, Names
-from ambermq.tools.dataset.message_columns import content_of, id_of
+from ambermq.tools.dataset.message_columns import content_of, content_of_beginning, id_of
 from ambermq.tools.dataset.rows import Longs, Records, RowBuilder, Rows, rows_of
 from ambermq.tools.dataset.schema import CONTENT_COLUMNS, MESSAGE_COLUMNS, UNREADABLE, schema_of
+from ambermq.tools.messages.message_preview import WHOLE_BYTES_MAX
 from ambermq.tools.past.moment_option import AtOffset, AtTime, parse_when
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
@@ -161,8 +162,8 @@ class _Table:
         with_bodies = not MESSAGE_COLUMNS.isdisjoint(columns)
         self._with_bodies = with_bodies and (types is None or TYPE_NAMES[_PUBLISHED] in types)
         self._codes = None if types is None else [code for code, name in TYPE_NAMES.items() if name in types]
-        self._with_messages = not _OF_MESSAGES.isdisjoint(columns)
         self._contents = tuple(name for name in columns if name in CONTENT_COLUMNS)
+        self._with_messages = bool(self._contents) or not _OF_MESSAGES.isdisjoint(columns)
 
     def batches(self, *, damaged_rows: bool) -> Iterator[pa.RecordBatch]:
         builder = RowBuilder()
@@ -241,9 +242,22 @@ class _Table:
         rows.queue[rows.type == _CHUNKED] = 0
         if self._selection.queues is not None:
             rows = rows.where(self._is_about_queues(rows.queue))
-        for start in range(0, len(rows.index), _ROWS_MAX):
-            part = rows.where(slice(start, start + _ROWS_MAX))
+        for start, end in self._parts(rows):
+            part = rows.where(slice(start, end))
             yield pa.RecordBatch.from_arrays(_Columns(self, records, part).all(), schema=self._schema)
+
+    def _parts(self, rows: Rows) -> Iterator[tuple[int, int]]:
+        """Yield the first row and the end of each record batch: of a limited number of rows, and of bytes of bodies."""
+        start, count = 0, len(rows.index)
+        large = np.where((rows.type == _PUBLISHED) & (rows.size > _BYTES_MAX), rows.size, 0) if self._contents else None
+        sums = None if large is None or not large.any() else np.cumsum(np.minimum(large, WHOLE_BYTES_MAX))
+        while start < count:
+            end = min(start + _ROWS_MAX, count)
+            if sums is not None:
+                before = int(sums[start - 1]) if start else 0
+                end = min(end, max(int(np.searchsorted(sums, before + WHOLE_BYTES_MAX, side="right")), start + 1))
+            yield start, end
+            start = end
 
     def _add_names(self, records: Records) -> None:
         """Add the names of queues and links that these records declare."""
@@ -334,9 +348,12 @@ class _Columns:
         names = self._table._contents  # noqa: SLF001
         nothing = (None,) * len(names)
         found: dict[int, tuple[Any, ...]] = {}
+        sizes = dict(zip(self._rows.index.tolist(), self._rows.size.tolist(), strict=True))
         for index in map(int, np.unique(self._rows.index[self._is_message()])):
-            payload = self._payload(index, is_whole=True)
-            found[index] = nothing if payload is None else content_of(payload, names)
+            is_whole = sizes[index] <= WHOLE_BYTES_MAX
+            payload = self._payload(index, is_whole=is_whole)
+            contents = content_of if is_whole else content_of_beginning
+            found[index] = nothing if payload is None else contents(payload, names)
         values = [found.get(index, nothing) for index in self._rows.index.tolist()]
         columns = zip(*values, strict=True) if values else ((),) * len(names)
         return {name: pa.array(column, CONTENT_COLUMNS[name]) for name, column in zip(names, columns, strict=True)}

@@ -2,6 +2,7 @@
 
 Rule 1. Only the requested columns are decoded. An id is found without decoding the rest of the message.
 Rule 2. Bytes that are no valid message have no id and no properties; the column `body` has all of them.
+Rule 3. Of a message above 16 MiB the column `body` has the beginning: no reader holds it in memory as a whole.
 """
 
 from collections.abc import Callable
@@ -14,9 +15,10 @@ from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.message.message import Data, Message, decode_message
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties
 from ambermq.tools.messages.message_ids import id_text, message_id_of
+from ambermq.tools.messages.message_preview import beginning_bytes, head_of
 from ambermq.tools.messages.message_text import plain
 
-__all__ = ["CONTENTS", "content_of", "id_of"]
+__all__ = ["CONTENTS", "content_of", "content_of_beginning", "id_of"]
 
 _json: Final = msgspec.json.Encoder().encode
 
@@ -34,6 +36,16 @@ def content_of(payload: bytes, names: tuple[str, ...]) -> tuple[Any, ...]:
     except DecodeError:
         return tuple(payload if name == "body" else None for name in names)
     return tuple(CONTENTS[name](message) for name in names)
+
+
+def content_of_beginning(payload: bytes, names: tuple[str, ...]) -> tuple[Any, ...]:
+    """Return the values of the columns `names` for a large message by its first piece."""
+    try:
+        message = head_of(payload)
+        body = beginning_bytes(payload)
+    except DecodeError:
+        return tuple(payload if name == "body" else None for name in names)
+    return tuple(body if name == "body" else CONTENTS[name](message) for name in names)
 
 
 def _headers(message: Message) -> str | None:

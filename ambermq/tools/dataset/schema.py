@@ -18,7 +18,8 @@ Only on request, since each message must be decoded, and only for published rows
     headers                 string  JSON of the header, and of the annotations, as `annotations`
     properties              string  JSON of the properties
     application_properties  string  JSON of the application properties
-    body                    binary  data sections as they are, text as UTF-8, any other value as JSON
+    body                    binary  data sections as they are, text as UTF-8, any other value as JSON; of a message
+                                    above 16 MiB the beginning, at most its first piece
 
 Rule: the schema has this order of columns, and all of them may be null. A reader may request fewer, in any order.
 """

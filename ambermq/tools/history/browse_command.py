@@ -3,6 +3,7 @@
 Rule 1. Messages are listed in the order of their offsets, acquired ones too: the column `state` shows them.
 Rule 2. A message with a wrong checksum, or lost by a repair, is listed as damaged. The command then ends with the exit
 code of damage.
+Rule 3. No message above 16 MiB is read as a whole: its first piece has what is shown.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +25,13 @@ from ambermq.protocol.amqp10.types.decode import decode
 from ambermq.protocol.gateway.links.consumer_link import redelivered
 from ambermq.tools.client.broker_option import broker_options
 from ambermq.tools.client.queue_completion import complete_queue
-from ambermq.tools.messages.message_preview import message_facts, one_line, pairs_text
+from ambermq.tools.messages.message_preview import (
+    WHOLE_BYTES_MAX,
+    beginning_facts,
+    message_facts,
+    one_line,
+    pairs_text,
+)
 from ambermq.tools.messages.message_text import plain, presented
 from ambermq.tools.past.moment_option import at_option
 from ambermq.tools.past.past_access import offset_of, opened_past, state_of
@@ -60,7 +67,8 @@ def browse(name: str, at: str | None, limit: int, ndjson: bool, url: str | None,
     """Show the messages on queue NAME from its head.
 
     The command acquires none of them. --at shows the messages that were on the queue at that moment. It needs the data
-    directory, of a running broker or of a stopped one. Exits 6 if there was no such queue.
+    directory, of a running broker or of a stopped one. Exits 6 if there was no such queue. Of a message above 16 MiB
+    --ndjson prints the beginning.
     """
     with opened_past(url, data) as past:
         state = state_of(past, offset_of(past, at or "now"))
@@ -89,9 +97,14 @@ def _print_messages(past: Past, queue: Queue, limit: int) -> list[int]:
     for word, _ in islice(_words(queue), limit):
         offset = entry_of(word)
         entry = queue.entries.get(offset, PLAIN)
-        payload = _payload_of(past, entry.origin or offset, entry.chunks)
+        is_cut = bool(entry.chunks) and size_of(word) > WHOLE_BYTES_MAX
+        payload = (
+            _first_piece(past, offset, entry) if is_cut else _payload_of(past, entry.origin or offset, entry.chunks)
+        )
         if payload is DAMAGED:
             damaged.append(offset)
+        elif is_cut:
+            print_json(beginning_facts(redelivered(payload, entry), size_of(word)))
         else:
             print_json(presented(redelivered(payload, entry)))
     return damaged
@@ -130,6 +143,10 @@ def _payload_of(past: Past, offset: int, chunks: Sequence[int] = ()) -> Buffer:
         return DAMAGED
 
 
+def _first_piece(past: Past, offset: int, entry: Entry) -> Buffer:
+    return _payload_of(past, entry.chunks[0] if entry.chunks else entry.origin or offset)
+
+
 def _words(queue: Queue) -> Iterator[tuple[int, int]]:
     """Yield the words on a queue by their offsets, each with the consumer that has acquired it, or 0."""
     acquired = sorted((word, consumer) for consumer, words in queue.acquired.items() for word in words)
@@ -137,8 +154,7 @@ def _words(queue: Queue) -> Iterator[tuple[int, int]]:
 
 
 def _message(past: Past, offset: int, entry: Entry) -> dict[str, Any]:
-    first = entry.chunks[0] if entry.chunks else entry.origin or offset
-    payload = _payload_of(past, first)
+    payload = _first_piece(past, offset, entry)
     if payload is DAMAGED:
         return {"state": "damaged", "message_id": None, **{name: {} for name in _PAIRS}, "body": ""}
     facts = message_facts(payload, is_whole=not entry.chunks)

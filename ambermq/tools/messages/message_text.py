@@ -45,6 +45,7 @@ __all__ = [
     "printed_text",
     "read_draft",
     "read_message",
+    "text_or_base64",
     "with_properties",
 ]
 
@@ -258,7 +259,7 @@ def _faithful_body(message: Message) -> dict[str, Any]:
         case (AmqpValue(value),):
             return {"value": to_json(value)}
         case (Data(content),):
-            return _shown_bytes(bytes(content))
+            return text_or_base64(bytes(content))
         case (AmqpSequence(), *_):
             return {"sequence": [to_json(section.value) for section in message.body]}
         case _:
@@ -266,7 +267,8 @@ def _faithful_body(message: Message) -> dict[str, Any]:
             return {"base64": [base64.b64encode(content).decode() for content in contents]}
 
 
-def _shown_bytes(content: bytes) -> dict[str, Any]:
+def text_or_base64(content: bytes) -> dict[str, Any]:
+    """Return bytes as the field `text` if they are UTF-8, else as the field `base64`."""
     try:
         return {"text": content.decode()}
     except UnicodeDecodeError:
@@ -276,7 +278,7 @@ def _shown_bytes(content: bytes) -> dict[str, Any]:
 def _shown_body(message: Message) -> dict[str, Any]:
     """Return the body for people: text if it is text, else base64 or plain values."""
     if all(isinstance(section, Data) for section in message.body):
-        return _shown_bytes(b"".join(section.value for section in message.body))  # type: ignore[misc]  # all are Data
+        return text_or_base64(b"".join(section.value for section in message.body))  # type: ignore[misc]  # all are Data
     values = [plain(section.value) for section in message.body]
     return {"value": values[0] if len(values) == 1 else values}
 

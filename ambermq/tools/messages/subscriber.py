@@ -2,7 +2,8 @@
 
 Rule 1: the credit is never above the number of messages that are still wanted.
 Rule 2: at a timeout the credit is drained: messages in flight are returned, not dropped.
-Rule 3: messages that return to the queue (released, modified) are settled at the end, or they would come again at once.
+Rule 3: a message that is not written to a file is in memory as a whole, so its size is limited.
+Rule 4: messages that return to the queue (released, modified) are settled at the end, or they would come again at once.
 """
 
 import time
@@ -16,6 +17,7 @@ from ambermq.protocol.amqp10.link.receiver import Receiver
 from ambermq.protocol.amqp10.performatives.classes import Accepted, DeliveryState, Modified, Rejected, Released
 from ambermq.tools.client.link_client import TIMEOUT_SECONDS, LinkClient
 from ambermq.tools.messages.message_file import BodyFile
+from ambermq.tools.terminal.errors import ToolError
 
 __all__ = ["OUTCOMES", "Subscriber"]
 
@@ -23,6 +25,8 @@ OUTCOMES: Final = ("accepted", "released", "rejected", "modified")
 """The outcomes of a received message."""
 
 _CREDIT_MAX: Final = 1000
+_MESSAGE_BYTES_MAX: Final = 256 << 20
+"""The largest message that is in memory as a whole; a line of `send --ndjson` has the same limit."""
 _PIECE_BYTES: Final = 1 << 20
 """The bytes of a large message that are written to a file at a time."""
 
@@ -58,6 +62,7 @@ class Subscriber:
 
         A message is settled at the request for the next one, so a message whose processing fails stays unsettled.
         """
+        self._link.piece_bytes = _MESSAGE_BYTES_MAX
         while count is None or self.received < count:
             delivery = self._next(count, idle_seconds)
             if delivery is None:
@@ -154,6 +159,13 @@ class Subscriber:
                     self._arrived.append(_Delivery(payload, (event.first_id + index) & 0xFFFFFFFF, event.settled))
             elif isinstance(event, CreditChanged) and event.link is self._link:
                 self._is_drained = True
+            elif isinstance(event, TransferPiece) and event.link is self._link:
+                raise ToolError(
+                    "the message is too large to be printed",
+                    where=str(self._link.owner),
+                    expected=f"at most {_MESSAGE_BYTES_MAX:,} bytes",
+                    advice="receive it with --to-file",
+                )
 
     def _settle(self, delivery: _Delivery) -> None:
         if delivery.is_settled:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ambermq.protocol.amqp10.message.message import AmqpValue, Data, Message, decode_message
-from ambermq.tools.messages import message_file
+from ambermq.tools.messages import message_file, subscriber
 from ambermq.tools.messages.message_file import EMPTY_BODY, BodyFile, message_size, pieces_of
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
@@ -87,3 +87,18 @@ def test_a_file_is_for_one_message(on_broker: Run, tmp_path: Path) -> None:
 def test_the_empty_body_is_that_of_a_draft() -> None:
     """The pieces replace it."""
     assert START.endswith(EMPTY_BODY)
+
+
+def test_a_message_that_is_too_large_to_be_printed_returns(
+    on_broker: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command names the option that writes it to a file; it does not hold the message in memory."""
+    monkeypatch.setattr(subscriber, "_MESSAGE_BYTES_MAX", 2 * MIB)
+    (tmp_path / "source").write_bytes(bytes(3 * MIB))
+    assert on_broker("send", "printed", "--file", tmp_path / "source").exit_code == ExitCode.OK
+    result = on_broker("receive", "printed")
+    assert (result.exit_code, result.stdout) == (ExitCode.FAILED, "")
+    assert "expected at most 2,097,152 bytes" in result.stderr
+    assert "receive it with --to-file" in result.stderr
+    assert on_broker("receive", "printed", "--to-file", tmp_path / "copy").exit_code == ExitCode.OK
+    assert (tmp_path / "copy").stat().st_size == 3 * MIB
