@@ -6,9 +6,9 @@ Rule 3. `offset` is that of the run's first record: it is the identity of what t
 Rule 4. A family's module holds everything about its events: class, number, name, record layout, codec, index keys,
         facts, line. It is pure. It imports the model and `log`'s draft, never records, fold or tools.
 
-Imports: engine, engine/entries, engine/model, engine/settings, log.
+Imports: engine, engine/entries, engine/events/messages, engine/model, engine/settings, log.
 Imported by: the packages of engine above it, protocol/gateway, tools.
-Names: Event, EventType, Published, Acquired, Settled, QueueDeclared.
+Names: Event, EventType, Acquired, Settled, QueueDeclared.
 
 How to add an event:
 
@@ -22,12 +22,17 @@ How to add an event:
    list of the public surface. Describe it in CHANGELOG.md. The next golden data directory holds a record of it.
 """
 
-from ambermq.engine.events import delays, deliveries, lifecycle, links, messages, moves, muxers, queues
+from ambermq.engine.events import delays, deliveries, lifecycle, links, moves, muxers, queues
 from ambermq.engine.events.delays import *  # noqa: F403 - the families' own lists say what is public
 from ambermq.engine.events.deliveries import *  # noqa: F403
 from ambermq.engine.events.lifecycle import *  # noqa: F403
 from ambermq.engine.events.links import *  # noqa: F403
-from ambermq.engine.events.messages import *  # noqa: F403
+from ambermq.engine.events.messages import commits, marks, message_ids, published, uploads
+from ambermq.engine.events.messages.commits import *  # noqa: F403
+from ambermq.engine.events.messages.marks import *  # noqa: F403
+from ambermq.engine.events.messages.message_ids import *  # noqa: F403
+from ambermq.engine.events.messages.published import *  # noqa: F403
+from ambermq.engine.events.messages.uploads import *  # noqa: F403
 from ambermq.engine.events.moves import *  # noqa: F403
 from ambermq.engine.events.muxers import *  # noqa: F403
 from ambermq.engine.events.queues import *  # noqa: F403
@@ -38,7 +43,11 @@ __all__ += delays.__all__
 __all__ += deliveries.__all__
 __all__ += lifecycle.__all__
 __all__ += links.__all__
-__all__ += messages.__all__
+__all__ += commits.__all__
+__all__ += marks.__all__
+__all__ += message_ids.__all__
+__all__ += published.__all__
+__all__ += uploads.__all__
 __all__ += moves.__all__
 __all__ += muxers.__all__
 __all__ += queues.__all__

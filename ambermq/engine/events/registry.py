@@ -6,13 +6,18 @@ Rule: only the module of its family describes a type; no type registers itself.
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from ambermq.engine.events import delays, deliveries, lifecycle, links, messages, moves, muxers, queues
+from ambermq.engine.events import delays, deliveries, lifecycle, links, moves, muxers, queues
 from ambermq.engine.events.delays import DelayEvent
 from ambermq.engine.events.deliveries import DeliveryEvent
 from ambermq.engine.events.event_type import FIRST_RELEASE, EventType
 from ambermq.engine.events.lifecycle import LifecycleEvent
 from ambermq.engine.events.links import LinkEvent
-from ambermq.engine.events.messages import MessageEvent
+from ambermq.engine.events.messages import commits, marks, message_ids, published, uploads
+from ambermq.engine.events.messages.commits import Committed
+from ambermq.engine.events.messages.marks import MarkEvent
+from ambermq.engine.events.messages.message_ids import MessageIdEvent
+from ambermq.engine.events.messages.published import Published
+from ambermq.engine.events.messages.uploads import UploadEvent
 from ambermq.engine.events.moves import MoveEvent
 from ambermq.engine.events.muxers import MuxerEvent
 from ambermq.engine.events.queues import QueueEvent
@@ -29,7 +34,20 @@ __all__ = [
     "release_order",
 ]
 
-Event = LifecycleEvent | QueueEvent | MuxerEvent | LinkEvent | MessageEvent | DeliveryEvent | MoveEvent | DelayEvent
+Event = (
+    LifecycleEvent
+    | QueueEvent
+    | MuxerEvent
+    | LinkEvent
+    | UploadEvent
+    | Published
+    | MarkEvent
+    | MessageIdEvent
+    | Committed
+    | DeliveryEvent
+    | MoveEvent
+    | DelayEvent
+)
 """Every event of the log."""
 
 SKIPPABLE: Final = 128
@@ -47,7 +65,11 @@ REGISTRY: Final[tuple[EventType, ...]] = tuple(
             *queues.TYPES,
             *muxers.TYPES,
             *links.TYPES,
-            *messages.TYPES,
+            *uploads.TYPES,
+            *published.TYPES,
+            *marks.TYPES,
+            *message_ids.TYPES,
+            *commits.TYPES,
             *deliveries.TYPES,
             *moves.TYPES,
             *delays.TYPES,

@@ -124,6 +124,8 @@ def _offsets(first: int, count: int) -> list[list[int]]:
     return [[first, first + count - 1]]
 
 
+MarkEvent = Timed | Prioritized | Grouped | Keyed
+
 TYPES: Final = (
     EventType(
         event=Timed,

@@ -81,6 +81,8 @@ def _duplicated_facts(event: Duplicated) -> Facts:
     return facts | {"offsets": ranges_of(pack_words(sorted(set(unpack_words(event.words)))))}
 
 
+MessageIdEvent = Identified | Duplicated
+
 TYPES: Final = (
     EventType(
         event=Identified,

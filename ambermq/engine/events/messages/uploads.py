@@ -35,6 +35,8 @@ class UploadEnded(Struct):
     """The offset of its first chunk record."""
 
 
+UploadEvent = Chunked | UploadEnded
+
 TYPES: Final = (
     EventType(
         event=Chunked,
