@@ -179,7 +179,9 @@ class Attaches:
             return
         consumer_link = ConsumerLink(self._peer, link, terms)
         consumer_link.is_service_bus = self._nodes.has_claims
-        unsettled = consumer_link.unsettled = self._unsettled(link)
+        unsettled = self._unsettled(link)
+        # A link whose deliveries are sent settled can send none again that is not.
+        unsettled = consumer_link.unsettled = None if terms.is_settled else unsettled
         self._links.consumers[link] = consumer_link
         self._links.gateway.links.add(self._peer, link)
         self._links.gateway.lost_links.submit(

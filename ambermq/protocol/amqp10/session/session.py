@@ -369,7 +369,8 @@ class Session:
     def receive_flow_properties(self, handle: int, properties: dict[Any, Any]) -> None:
         """Process the properties of a link's flow: the reason for which the peer holds the link back."""
         link = self._links.by_handle.get(handle)
-        if link is not None and link.is_sender and _TRANSACTION in properties and link.is_live:
+        is_open = link is not None and link.state in {LinkState.ATTACHED, LinkState.ATTACH_RECEIVED}
+        if link is not None and link.is_sender and _TRANSACTION in properties and is_open:
             # Acquired outside, the messages would not wait for the end of the transaction (transactions, 4.4.3).
             link.fail(AmqpCondition.NOT_IMPLEMENTED, "a flow in a transaction: the broker acquires outside of it")
         elif link is not None and BLOCKED in properties:

@@ -116,7 +116,6 @@ class ProducerLink:
         target = self.terms.target_of(ready)
         self._may_reject = self.terms.may_reject
         self.queue = ready.queue
-        self.link.has_tags = not self._may_reject
         self.link.has_tags = not self._may_reject or self.is_second
         self.link.has_settled_tags = self.terms.is_anonymous
         # A queue may take less than a connection, never more.
