@@ -22,6 +22,7 @@ from ambermq.engine.address import NodeKind, parse_address
 from ambermq.engine.commands import Publish
 from ambermq.engine.decide.context import Decision, DecisionContext, signed
 from ambermq.engine.decide.end_nodes import context_after
+from ambermq.engine.decide.messages.additions import due_us_of
 from ambermq.engine.decide.messages.blocking import holds_back
 from ambermq.engine.decide.messages.dead_letters import fate_of
 from ambermq.engine.decide.messages.duplicates import IdWindows, deduplicated, windowed
@@ -371,7 +372,12 @@ def _to_queues(
 
 
 def _room_with_replaced(queue: Queue, command: Publish, context: DecisionContext, left: int) -> int:
-    """Return 1 if a queue has room for a message without the one that it replaces, else 0."""
+    """Return 1 if a queue has room for a message without the one that it replaces, else 0.
+
+    A scheduled message replaces nothing before its time.
+    """
+    if due_us_of(command, context.now_us, context.now_us):
+        return left
     count, size = room_of_replaced(queue, command, context)
     if not count:
         return left
