@@ -63,7 +63,9 @@ class Queue(QueueContents, frozen=True):
 
     def _push_timed(self, words: bytes, size: int, now_us: int) -> "Queue":
         first = entry_of(int.from_bytes(words[:WORD_BYTES], "little"))
-        runs = extended(self.runs if self.depth else NO_RUNS, first, now_us, self.settings.message_ttl_ms)
+        # A scheduled message has no run: the messages of one event may come to the tail together, or one by one.
+        is_empty = self.depth == self.scheduled.count
+        runs = extended(NO_RUNS if is_empty else self.runs, first, now_us, self.settings.message_ttl_ms)
         pushed = self.published + len(words) // WORD_BYTES
         return replace(self, ready=self.ready.push(words), size=self.size + size, published=pushed, runs=runs)
 

@@ -122,6 +122,21 @@ def test_the_own_time_to_live_counts_from_the_arrival() -> None:
     assert rig.queue().depth == 0
 
 
+def test_a_start_gives_them_the_same_time_to_live() -> None:
+    """The last scheduled ones come to the tail in one event, and one by one when the log is read."""
+    rig = Rig()
+    declare(rig, "q", message_ttl_ms=60_000)
+    producer = rig.producer()
+    rig.do(rig.publish(producer, b"first"))
+    schedule(rig, producer, b"a", b"b", b"c", delay_ms=1000)
+    rig.consumer(credit=1, settled=True)
+    rig.do()
+    assert rig.queue().depth == rig.queue().scheduled.count == 3
+    wait(rig, SECOND + LATE_US)
+    assert (rig.queue().available, len(rig.queue().runs)) == (3, 1)
+    again(rig)
+
+
 def test_scheduled_messages_count_for_the_maxima() -> None:
     """The next one is refused, or the oldest waiting one makes room for it."""
     rig = Rig()
