@@ -19,7 +19,7 @@ from msgspec import Struct
 from ambermq.snapshot.persistent_map import PersistentMap
 from ambermq.snapshot.word_chunk import WORD_BYTES, unpack_words
 
-__all__ = ["EMPTY_COLUMN", "PersistentColumn"]
+__all__ = ["EMPTY_COLUMN", "PersistentColumn", "block_number"]
 
 _SHIFT = 9
 
@@ -49,6 +49,12 @@ class PersistentColumn(Struct, frozen=True):
             half = len(block) // 2
             yield block[:half], block[half:]
 
+    def block_of(self, key: int) -> tuple[bytes, bytes]:
+        """Return the packed rising keys of the block that `key` belongs to, and their values; no bytes without any."""
+        block = self._blocks.get(key >> _SHIFT, b"")
+        half = len(block) // 2
+        return block[:half], block[half:]
+
     def items(self) -> Iterator[tuple[int, int]]:
         """Yield keys and values in the order of the keys."""
         for keys, values in self.blocks():
@@ -67,8 +73,9 @@ class PersistentColumn(Struct, frozen=True):
             added = (len(after) - len(block)) // (2 * WORD_BYTES)
             return PersistentColumn(self._blocks.set(number, after), self.count + added)
         blocks, count, start = self._blocks.mutate(), self.count, 0
-        for number, group in groupby(keys, _range_of):
-            end = start + len(list(group))
+        while start < len(keys):
+            number = keys[start] >> _SHIFT
+            end = bisect_left(keys, (number + 1) << _SHIFT, start)
             block = blocks.get(number, b"")
             after = _merged(block, keys[start:end], values[start:end])
             count += (len(after) - len(block)) // (2 * WORD_BYTES)
@@ -79,7 +86,7 @@ class PersistentColumn(Struct, frozen=True):
     def without(self, keys: Sequence[int]) -> "PersistentColumn":
         """Return the column without those of `keys` that it has; they rise."""
         blocks, count = self._blocks.mutate(), self.count
-        for number, group in groupby(keys, _range_of):
+        for number, group in groupby(keys, block_number):
             block = blocks.get(number)
             if block is None:
                 continue
@@ -92,7 +99,8 @@ class PersistentColumn(Struct, frozen=True):
         return PersistentColumn(blocks.finish(), count)
 
 
-def _range_of(key: int) -> int:
+def block_number(key: int) -> int:
+    """Return the number of the block that a key belongs to."""
     return key >> _SHIFT
 
 

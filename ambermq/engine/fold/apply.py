@@ -361,12 +361,16 @@ def _set_aside(state: State, event: SetAside) -> State:
 
 
 def _scheduled(state: State, event: Scheduled) -> State:
-    due_us = state.elapsed_us(event.due_us)
+    dues = event.elapsed_dues(state.stepped_us)
+    if len(event.queues) == 1:
+        queue = state.queues.get(event.queues[0])
+        after = state.queues if queue is None else state.queues.set(queue.id, queue.schedule(event.words, dues))
+        return replace(state, time_us=event.time_us, queues=after)
     queues = state.queues.mutate()
     for queue_id in event.queues:
         queue = queues.get(queue_id)
         if queue is not None:
-            queues[queue_id] = queue.schedule(event.words, due_us)
+            queues[queue_id] = queue.schedule(event.words, dues)
     return state.with_fields(time_us=event.time_us, queues=queues.finish())
 
 

@@ -23,7 +23,7 @@ from ambermq.engine.entries.expiry_runs import NO_RUNS, Runs, expiry_of, extende
 from ambermq.engine.entries.marks import SetAsideFor, cut_description
 from ambermq.engine.entries.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
-from ambermq.engine.entries.redelivery_order import merge_returned
+from ambermq.engine.entries.redelivery_order import merge_returned, merge_rising
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.queue_parts.attempts import with_attempts
 from ambermq.engine.model.queue_parts.counters import Counters
@@ -41,6 +41,7 @@ from ambermq.engine.model.queue_parts.levels import (
     without_below,
     without_words,
 )
+from ambermq.engine.model.queue_parts.scheduled_times import with_dues
 from ambermq.engine.model.queue_parts.word_ranges import last_entry, words_below, words_between
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.snapshot.persistent_column import EMPTY_COLUMN, PersistentColumn
@@ -208,13 +209,13 @@ class Queue(Struct, frozen=True):
             entries[offset] = plain if before is None else replace(before, expires_us=expires_us)
         return replace(self, entries=entries.finish(), timed=self.timed + count)
 
-    def schedule(self, words: bytes, due_us: int) -> "Queue":
-        """Return the queue with those of packed `words` waiting until an elapsed time that were never acquired."""
+    def schedule(self, words: bytes, dues: Sequence[int]) -> "Queue":
+        """Return the queue with those of packed `words` waiting, each for its time, that were never acquired."""
         taken, ready = self.ready.remove_ordered(words)
         if not taken:
             return self
-        dues = self.dues.with_value([word >> 16 for word in unpack_words(taken)], due_us)
-        return replace(self, ready=ready, scheduled=merge_returned(self.scheduled, taken), dues=dues)
+        scheduled = merge_rising(self.scheduled, taken)
+        return replace(self, ready=ready, scheduled=scheduled, dues=with_dues(self.dues, taken, words, dues))
 
     def due_us_of(self, entry: int) -> int:
         """Return when an entry that waits for a time is available, in elapsed time; 0 for any other entry."""
