@@ -3,7 +3,6 @@
 A scheduled message takes the tail of its queue by the event Moved, with the reason `due`. Event Due is for the others.
 """
 
-from collections.abc import Sequence
 from typing import Final, final
 
 from msgspec import Struct
@@ -36,12 +35,11 @@ class Scheduled(Struct):
     dues: bytes = b""
     """When each of them is available, packed; empty if all are at once."""
 
-    def elapsed_dues(self, stepped_us: int) -> Sequence[int]:
-        """Return when each of them is available, in elapsed time; `stepped_us` are the steps of the clock so far."""
+    def elapsed_dues(self, stepped_us: int) -> bytes:
+        """Return when each of them is available, in elapsed time, packed; `stepped_us` are the steps of the clock."""
         if not self.dues:
-            return (self.due_us - stepped_us,) * (len(self.words) // WORD_BYTES)
-        dues = unpack_words(self.dues)
-        return [due_us - stepped_us for due_us in dues] if stepped_us else dues
+            return pack_words((self.due_us - stepped_us,)) * (len(self.words) // WORD_BYTES)
+        return pack_words([due_us - stepped_us for due_us in unpack_words(self.dues)]) if stepped_us else self.dues
 
     def due_us_of(self, entry: int) -> int:
         """Return when one of the messages is available."""

@@ -241,7 +241,8 @@ class LoggedState:
     def _note_scheduled(self, event: Scheduled) -> None:
         """Set the timers of messages that are scheduled for later."""
         self._has_timers = True
-        entries, dues = [word >> 16 for word in unpack_words(event.words)], event.elapsed_dues(self.state.stepped_us)
+        entries = [word >> 16 for word in unpack_words(event.words)]
+        dues = unpack_words(event.elapsed_dues(self.state.stepped_us))
         for queue_id in event.queues:
             queue = self.state.queues.get(queue_id)
             if queue is not None:

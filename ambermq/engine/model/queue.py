@@ -209,8 +209,8 @@ class Queue(Struct, frozen=True):
             entries[offset] = plain if before is None else replace(before, expires_us=expires_us)
         return replace(self, entries=entries.finish(), timed=self.timed + count)
 
-    def schedule(self, words: bytes, dues: Sequence[int]) -> "Queue":
-        """Return the queue with those of packed `words` waiting, each for its time, that were never acquired."""
+    def schedule(self, words: bytes, dues: bytes) -> "Queue":
+        """Return the queue with those of packed `words` waiting that were never acquired; `dues` are their times."""
         taken, ready = self.ready.remove_ordered(words)
         if not taken:
             return self
