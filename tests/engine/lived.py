@@ -164,6 +164,11 @@ class Lived:
             command = Publish("link", self.rng.choice(producers), 0, bodies, hashes, size)
             if self.rng.random() < 0.15:
                 command.delay_ms = self.rng.choice((1, 900, 5000))
+                if len(self.bodies) % 2:
+                    # Each has a time of its own; the time of the first one may have passed.
+                    now_ms, step_ms = self.now_us // 1000 + 1, command.delay_ms
+                    command.times_ms = [now_ms + index * step_ms for index in range(len(bodies))]
+                    command.time_ms, command.delay_ms = now_ms, 0
             if len(self.bodies) % 3 == 0:
                 command.priority = len(self.bodies) % 10
             if len(self.bodies) % 4 == 1:

@@ -182,7 +182,7 @@ class LoggedState:
                 by_time.setdefault(due_us, []).append(word >> 16)
         for due_us, entries in by_time.items():
             self._has_timers = True
-            self._due_timers.add(queue, entries, due_us)
+            self._due_timers.delay(queue, entries, due_us)
 
     def _note_expired(self, queue_id: int, words: bytes, time_us: int) -> None:
         """Note those of returned words that have expired while a consumer had them."""
@@ -241,11 +241,12 @@ class LoggedState:
     def _note_scheduled(self, event: Scheduled) -> None:
         """Set the timers of messages that are scheduled for later."""
         self._has_timers = True
-        entries, due_us = [word >> 16 for word in unpack_words(event.words)], self.state.elapsed_us(event.due_us)
+        entries = [word >> 16 for word in unpack_words(event.words)]
+        dues = unpack_words(event.elapsed_dues(self.state.stepped_us))
         for queue_id in event.queues:
             queue = self.state.queues.get(queue_id)
             if queue is not None:
-                self._due_timers.add(queue, entries, due_us)
+                self._due_timers.schedule(queue, entries, dues)
 
     def _note_delivered(self, event: Moved) -> None:
         """Set the timers of scheduled messages that are available now, and expire by their own time to live."""

@@ -376,10 +376,7 @@ def _room_with_replaced(queue: Queue, command: Publish, context: DecisionContext
 
     A scheduled message replaces nothing before its time.
     """
-    if due_us_of(command, context.now_us, context.now_us):
-        return left
     count, size = room_of_replaced(queue, command, context)
-    # A scheduled message replaces none before its time.
     if not count or due_us_of(command, context.now_us, context.now_us):
         return left
     settings, kept = queue.settings, context.reserved
