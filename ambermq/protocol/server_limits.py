@@ -81,7 +81,7 @@ class ServerLimits:
     uploads_bytes_max: int = 16 << 30
     """Bytes of all such messages of a virtual host that are not complete; they are on its disk. A message that would
     exceed it is rejected."""
-    uploads_unsynced_bytes: int = bounded(2 << 20, least=1)
+    uploads_unsynced_bytes: int = bounded(1 << 20, least=1)
     """Bytes of such messages of a virtual host that are written and not durable. The next ones wait, so that a sync
     stays short for other messages."""
     upload_ahead_bytes: int = bounded(2 << 20, least=1)

@@ -4,6 +4,7 @@ import random
 from pathlib import Path
 
 import proton
+import pytest
 from proton import Delivery, Message
 from proton.reactor import Selector
 
@@ -122,9 +123,10 @@ def test_a_slow_receiver_delays_no_other_link(connect: Connect, queue: str) -> N
     assert [got.message.body for got in receiver.wait(50)] == [f"{number}" for number in range(50)]
 
 
-def test_an_upload_behind_a_narrow_window_stops_no_other_session(start_broker: StartBroker, queue: str) -> None:
-    """Proton keeps to the window that closes again and again, and sends small messages on another session meanwhile."""
-    peer = ProtonPeer(start_broker("--set", "server.upload_ahead_bytes=65536").url, max_frame_size=16384)
+@pytest.mark.parametrize("limit", ["upload_ahead_bytes", "upload_waiting_bytes"])
+def test_an_upload_that_outruns_a_narrow_limit_goes_on(start_broker: StartBroker, queue: str, limit: str) -> None:
+    """The window closes again and again, or the socket is not read: small messages of another session are accepted."""
+    peer = ProtonPeer(start_broker("--set", f"server.{limit}=65536").url, max_frame_size=16384)
     body = large(8, 12 * MIB)
     sending = peer.sender(queue)
     session = peer.connection.session()
