@@ -202,6 +202,18 @@ class Session:
             self.windows.is_paused = False
             self.send_flow()
 
+    def close_window(self) -> None:
+        """Close the incoming window at once, although deliveries are unfinished; transfers in flight still arrive."""
+        if not self.windows.is_held:
+            self.windows.is_held = True
+            self.send_flow()
+
+    def open_window(self) -> None:
+        """Open the window that `close_window` has closed."""
+        if self.windows.is_held:
+            self.windows.is_held = False
+            self.send_flow()
+
     def end(self, error: Error | None = None) -> None:
         """End the session from our end; the peer's answer appends no event."""
         if self.state not in (SessionState.MAPPED, SessionState.BEGIN_SENT):

@@ -243,12 +243,12 @@ class ProducerLink:
             why = f"the messages that arrive have {open_max} bytes (uploads_bytes_max)"
             upload.refuse(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, why)
         if upload.add(self.producer, event.payload):
-            self.peer.upload_bytes += size
+            self.peer.upload_windows.arrived(self.link.session, size)
             self.link.session.connection.memory.change(size)
 
     def piece_stored(self, effect: ChunkStored) -> None:
         """Count a piece that is durable; a refused one refuses its message."""
-        self.peer.upload_bytes -= effect.size
+        self.peer.upload_windows.stored(effect.size)
         self.link.session.connection.memory.change(-effect.size)
         if effect.condition and self.upload is not None and self.upload.upload is effect.upload:
             self.upload.refuse(effect.condition, effect.description)
