@@ -108,7 +108,7 @@ class AttachConsumer(SignedCommand):
     keeping: Keeping = KEEPS_NOTHING
     """How it keeps its unsettled deliveries."""
     resumes: Mapping[int, Outcome | None] | None = None
-    """The words that its peer has not settled, each with its outcome, if that resumes a link; None if it does not."""
+    """The keys of what its peer has not settled, each with its outcome, if that resumes a link; None if it does not."""
 
 
 @final
