@@ -152,9 +152,11 @@ class ExpireLinks(Struct):
 
 @final
 class EndSuspended(Struct):
-    """End a suspended link whose time has come. Only the engine creates it."""
+    """End a suspended link whose time has come. What it holds returns, each with one more failed delivery."""
 
     link: int
+    is_forced: bool = False
+    """Whether it ends before its time."""
 
 
 @final

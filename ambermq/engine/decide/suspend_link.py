@@ -245,7 +245,10 @@ def _expire(state: State, command: ExpireLinks, context: DecisionContext) -> Dec
 
 def _end(state: State, command: EndSuspended, context: DecisionContext) -> Decision:
     known = state.suspended.get(command.link)
-    if known is None or not 0 < known.until_us <= state.elapsed_us(context.now_us):
+    if known is None:
+        return [], []
+    is_due = 0 < known.until_us <= state.elapsed_us(context.now_us)
+    if not is_due and not command.is_forced:
         return [], []
     part = _end_part(state, known, context)
     return part, [] if type(part[-1]) is LinkEnded else [Unfinished(command)]
