@@ -18,23 +18,24 @@ Rule 7. A dispatch delivers at most `budget` messages, and stops after the messa
         outcomes have added counts as several: its message is decoded.
 """
 
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Sequence
 from functools import partial
-from itertools import accumulate, cycle, islice
+from itertools import cycle, islice
 from operator import attrgetter
 from typing import Final, final
 
 from msgspec import Struct
 
 from ambermq.engine.config import EngineConfig
+from ambermq.engine.dispatch.active_consumer import told_of_active
 from ambermq.engine.dispatch.demand import Demand, Want
 from ambermq.engine.dispatch.group_notes import note_groups
 from ambermq.engine.dispatch.group_turns import GroupTurns, TurnLimits
 from ambermq.engine.dispatch.returned_walk import Visits
 from ambermq.engine.dispatch.selector_scan import Peek, SelectorScan, is_available
-from ambermq.engine.effects import AT_CLOSE, ActiveChanged, Deliver, Drained, Effect
+from ambermq.engine.dispatch.turn_shares import count_within, entry_cost, fair_share, most_wanted, priority_of
+from ambermq.engine.effects import AT_CLOSE, Deliver, Drained, Effect
 from ambermq.engine.entries.entry import Entry
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, size_of, total_size, unpack_words
 from ambermq.engine.entries.outcome import ACCEPTED
@@ -45,16 +46,12 @@ from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
 from ambermq.engine.selectors.fields import Fields
 from ambermq.engine.time_budget import MatchUnfinished, TimeBudget
-from ambermq.log.format.record import AUX_MAX
 
 __all__ = ["Dispatch", "dispatch", "peek_nothing"]
 
 _VISITS_PER_DELIVERY: Final = 8
 """A visit of a returned message costs at most an eighth of a delivery."""
 
-_REBUILD_COST: Final = 8
-_BYTES_PER_DELIVERY: Final = 16
-"""A delivery with annotations of outcomes costs as much as 9 others, and one more for each 16 bytes of them."""
 
 _consumer_of = attrgetter("consumer")
 
@@ -93,7 +90,7 @@ def dispatch(
         ring, scanning = demand.rings.get(queue_id), demand.scanning.get(queue_id)
         has_more = False
         if queue is not None and (queue.settings.exclusive or queue_id in demand.active):
-            result.find_active(queue)
+            result.effects += told_of_active(demand, queue)
         if queue is not None and queue.settings.paused:
             result.drain_all(ring, scanning)
             del demand.dirty[queue_id]
@@ -172,7 +169,7 @@ class Dispatch(Struct):
         has_more, last = False, None
         if queue.groups and queue.has_groups:
             self._prepare_groups(queue, ring)
-        for want in sorted(ring, key=_priority_of) if queue.id in self.demand.prioritized else list(ring):
+        for want in sorted(ring, key=priority_of) if queue.id in self.demand.prioritized else list(ring):
             if want.credit <= 0:
                 self.drain(want)
                 continue
@@ -255,14 +252,14 @@ class Dispatch(Struct):
             else:
                 wants = [want for want in ring if want.credit > 0]
                 if queue.id in self.demand.prioritized:
-                    wants = _most_wanted(wants)
-                count = _fair_share(wants, min(source.count, self.budget))
+                    wants = most_wanted(wants)
+                count = fair_share(wants, min(source.count, self.budget))
             if not count:
                 return True
             words = source.head(count)
             if queue.timed or queue.runs:
                 words = self._before_expired(queue, words)
-                count = _fair_share(wants, len(words) // WORD_BYTES)
+                count = fair_share(wants, len(words) // WORD_BYTES)
                 if not count:
                     # The loop gives up what has expired. The next tick goes on behind it.
                     return False
@@ -270,7 +267,7 @@ class Dispatch(Struct):
             size = total_size(words)
             count_max = self._count_affordable(queue, words) if queue.entries else count
             if (size >= self.bytes_left or count_max < count) and count > 1:
-                count = _fair_share(wants, min(_count_within(words, self.bytes_left), count_max))
+                count = fair_share(wants, min(count_within(words, self.bytes_left), count_max))
                 words = words[: count * WORD_BYTES]
                 size = total_size(words)
             self.bytes_left -= size
@@ -284,7 +281,7 @@ class Dispatch(Struct):
         """Deliver the messages of a queue of which some have groups; return as `serve` does."""
         lines, journal = self.demand.lines(queue.id, self.groups_max), self.demand.journal(queue.id)
         has_expired = partial(self._has_expired, queue)
-        limits = TurnLimits(self.budget, self.bytes_left, self.visits_left, has_expired, _entry_cost)
+        limits = TurnLimits(self.budget, self.bytes_left, self.visits_left, has_expired, entry_cost)
         turns = GroupTurns(queue, lines, journal, limits)
         for want, words in turns.pick(ring):
             queue = self._acquire(queue, [want], pack_words(words))
@@ -329,7 +326,7 @@ class Dispatch(Struct):
         """Return how many of packed `words` use up the budget, with the annotations that their deliveries rebuild."""
         spent = 0
         for count, word in enumerate(unpack_words(words), 1):
-            spent += 1 + _entry_cost(queue.entries.get(word >> 16))
+            spent += 1 + entry_cost(queue.entries.get(word >> 16))
             if spent >= self.budget:
                 return count
         return len(words) // WORD_BYTES
@@ -390,7 +387,7 @@ class Dispatch(Struct):
             want.rate.take(count)
             if want.throttled and not want.credit:
                 self.demand.starved.append(want)
-        self.budget -= count if entries is None else count + sum(map(_entry_cost, entries))
+        self.budget -= count if entries is None else count + sum(map(entry_cost, entries))
 
     def _serve_returned(self, queue: Queue, ring: deque[Want], priority: int) -> Queue:
         """Deliver the returned messages of a priority, some of which exclude consumers."""
@@ -398,7 +395,7 @@ class Dispatch(Struct):
         while not self.is_spent:
             some = [want for want in ring if want.credit > 0]
             is_prioritized = queue.id in self.demand.prioritized
-            wants = deque(sorted(some, key=_priority_of) if is_prioritized else some)
+            wants = deque(sorted(some, key=priority_of) if is_prioritized else some)
             cursors = [want.cursor(priority) for want in wants]
             visits = journal.ahead(queue, cursors, self.visits_left, priority) if wants else None
             if not visits or not visits.words:
@@ -434,7 +431,7 @@ class Dispatch(Struct):
                 turn = len(wants) - 1
             want = wants[turn]
             picked.append((word, want))
-            budget -= 1 + _entry_cost(entry)
+            budget -= 1 + entry_cost(entry)
             self.bytes_left -= size_of(word)
             credit[want.consumer] -= 1
             if not credit[want.consumer]:
@@ -454,26 +451,6 @@ class Dispatch(Struct):
         turns = wants[: len(set(map(_consumer_of, wants)))]
         repeats = all(want is turn for want, turn in zip(wants, cycle(turns), strict=False))
         return self._acquire(queue, list(turns if repeats else wants), pack_words(words))
-
-    def find_active(self, queue: Queue) -> None:
-        """Find the active consumer of a queue: the first one of an exclusive queue; report what has changed.
-
-        It waits until all that earlier consumers held is back.
-        """
-        demand = self.demand
-        before, active = demand.active.get(queue.id), None
-        if queue.settings.exclusive:
-            active = demand.first_of(queue.id)
-            if active is not None and any(holder < active.consumer for holder in queue.acquired):
-                active = None
-        told = [(want, False) for want in demand.untold.pop(queue.id, ()) if want is not active]
-        if active is not before:
-            told += [(before, False)] if before is not None else []
-            told += [(active, True)] if active is not None else []
-            demand.active.pop(queue.id, None)
-            if active is not None:
-                demand.active[queue.id] = active
-        self.effects += [ActiveChanged(one.consumer, one.link, is_so) for one, is_so in told if not one.is_gone]
 
     def only_active(
         self, queue: Queue, ring: deque[Want] | None, scanning: deque[Want] | None
@@ -501,45 +478,3 @@ class Dispatch(Struct):
             want.draining = False
             want.credit = want.throttled = 0
             self.effects.append(Drained(want.consumer, want.link))
-
-
-def _entry_cost(entry: Entry | None) -> int:
-    """Return the deliveries that an entry costs beside its own.
-
-    Its header is rebuilt; with added annotations the message is decoded and encoded again.
-    """
-    if entry is None:
-        return 0
-    if not entry.annotations and entry.marks is None:
-        return 1
-    return _REBUILD_COST + sum([len(key) + len(value) for key, value in entry.added]) // _BYTES_PER_DELIVERY
-
-
-def _count_within(words: bytes, size: int) -> int:
-    """Return how many of packed `words` reach `size` bytes; together they have at least that size."""
-    return bisect_left(list(accumulate(map(size_of, unpack_words(words)))), size) + 1
-
-
-def _priority_of(want: Want) -> int:
-    return -want.priority
-
-
-def _most_wanted(wants: list[Want]) -> list[Want]:
-    """Return those consumers that have the highest priority."""
-    highest = max((want.priority for want in wants), default=0)
-    return [want for want in wants if want.priority == highest]
-
-
-def _fair_share(wants: list[Want], count: int) -> int:
-    """Return the number of words in whole rounds over `wants`. For less than one round, cut `wants` to that number."""
-    if not wants:
-        return 0
-    if len(wants) > AUX_MAX:
-        # A record cannot name more consumers. These have one turn, and the next record has the others.
-        del wants[AUX_MAX:]
-        count = min(count, AUX_MAX)
-    if count < len(wants):
-        del wants[count:]
-        return count
-    rounds = min(count // len(wants), *[want.credit for want in wants])
-    return rounds * len(wants)

@@ -44,9 +44,9 @@ from ambermq.engine.events import ClockStepped, Lost, Scheduled
 from ambermq.engine.fold.data_loss import damage_of
 from ambermq.engine.history.replay import Replay
 from ambermq.engine.loop.clock_steps import ClockSteps, is_step_at_start
-from ambermq.engine.loop.decided_state import DecidedState
 from ambermq.engine.loop.format_level import FormatLevel
 from ambermq.engine.loop.schedule import FOREVER_US
+from ambermq.engine.loop.timed_state import TimedState
 from ambermq.engine.model.state import State
 from ambermq.engine.records.writer import WRITE
 from ambermq.engine.routing.router import FieldsOf, no_fields
@@ -65,7 +65,7 @@ _LOOPED_MAX: Final = 10
 
 
 @final
-class DurableLoop(DecidedState):
+class DurableLoop(TimedState):
     """The engine of one virtual host over its log; one thread calls it."""
 
     def __init__(

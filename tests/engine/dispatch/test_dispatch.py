@@ -282,7 +282,7 @@ def test_turns_go_on_where_one_record_does_not_name_all_consumers() -> None:
     consumers = [world.consumer(credit=9) for _ in range(7)]
     world.publish(world.producer(), *[10] * 30)
     words = numbers(world)
-    with mock.patch("ambermq.engine.dispatch.dispatch.AUX_MAX", 3):
+    with mock.patch("ambermq.engine.dispatch.turn_shares.AUX_MAX", 3):
         dealt = world.dealt()
     assert [dealt[each] for each in consumers] == [words[turn::7] for turn in range(7)]
     assert max(len(event.consumers) for event in world.events if type(event) is Acquired) == 3

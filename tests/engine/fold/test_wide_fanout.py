@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ambermq.engine.commands import AttachMember, DeclareMuxer, DeclareQueue, Inspect
 from ambermq.engine.config import EngineConfig
-from ambermq.engine.decide.messages import publish
+from ambermq.engine.decide.messages.room import admission
 from ambermq.engine.effects import Answered, Deliver, PublishDone
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.events import Published, QueueDeclared
@@ -171,7 +171,7 @@ def test_a_queue_without_room_rejects_a_message_that_is_checked_in_parts(
     monkeypatch: pytest.MonkeyPatch, kind: MuxerKind, size: int
 ) -> None:
     """On none of the queues, wherever the full one is; the messages before and after it are on all of theirs."""
-    monkeypatch.setattr(publish, "_CHECKED_MAX", 10)
+    monkeypatch.setattr(admission, "_CHECKED_MAX", 10)
     for full in (0, _QUEUES // 2, _QUEUES - 1):
         rig = _rig(chunk_bytes=1000)
         argument = "1 = 1" if kind is MuxerKind.SELECTOR else None
@@ -200,7 +200,7 @@ def test_the_maximum_of_bytes_holds_for_a_message_that_is_checked_in_parts(
     monkeypatch: pytest.MonkeyPatch, overflow: str
 ) -> None:
     """Whatever its policy is, a full queue refuses a message for so many: none may look at all of them."""
-    monkeypatch.setattr(publish, "_CHECKED_MAX", 10)
+    monkeypatch.setattr(admission, "_CHECKED_MAX", 10)
     rig = _rig(chunk_bytes=1000)
     rig.do(DeclareMuxer("key", "all", MuxerKind.SIMPLE))
     for number in range(_QUEUES):

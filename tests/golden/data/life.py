@@ -29,12 +29,10 @@ from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
-from uuid import UUID
 
-from proton import Condition, Delivery, Message, symbol, ulong
+from proton import Condition, Delivery, Message, symbol
 from proton.reactor import Container, DurableSubscription, Selector
 
-from ambermq.log.read.log_reader import open_reader
 from ambermq.protocol.amqp10.message.message import Data
 from ambermq.protocol.amqp10.message.message import Message as OwnMessage
 from ambermq.protocol.amqp10.performatives.classes import (
@@ -53,7 +51,10 @@ from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import Management
 from ambermq.tools.messages.publisher import Publisher
 from ambermq.tools.terminal.errors import ConnectionBroke
+from tests.golden.data.damage import damage
+from tests.golden.data.messages import addressed, messages_of_every_id, order
 from tests.golden.data.observation import command, vhost_path
+from tests.golden.data.stories import ATTACHMENTS, MUXERS, RESUMABLE
 from tests.interop.proton_options import NO_LOCAL, Capable, Dynamic
 from tests.interop.proton_peer import Got, ProtonPeer, Receiving
 from tests.interop.proton_transactions import Session, posting, taking
@@ -61,10 +62,7 @@ from tests.protocol.peers import FIRST_ID
 from tests.protocol.tcp import TcpWire
 from tests.stepped_broker import SteppedBroker
 
-__all__ = ["BROWSED", "CONFIG", "RESUMABLE", "STORIES", "Life"]
-
-RESUMABLE: Final = "resumable"
-"""A queue with a suspended link: what it delivers depends on the time since then."""
+__all__ = ["CONFIG", "Life"]
 
 CONFIG: Final = """
 [engine]
@@ -80,39 +78,6 @@ ballast_bytes = 65536
 """
 """Small segments and chunks, so that a short life has many of them; no snapshot but those asked for."""
 
-STORIES: Final = {
-    "default": (
-        *("kept-0-0", "large-0", "both-0", "kept-3-1", "deleted-1", "purged-2", "goal", "large-news", "weather-1"),
-        *("path-1", "region-1", "drawn-5", "anonymous-0", "4711", f"{0xA11CE:032x}", "0xff00", "text", "price-1"),
-        *(f"shared-{number}" for number in range(8)),
-        *(
-            "reading",
-            "shared-16",
-            "job-0",
-            "job-2",
-            "job-4",
-            "job-6",
-            "fleeting-2",
-            "reminder-1",
-            "reminder-2",
-            "reminder-3",
-            "retried-1",
-            "invoice-1",
-            "invoice-4",
-            "stepped-1",
-            "stepped-2",
-            "load-0",
-            "load-12",
-            "load-120",
-        ),
-    ),
-    "rehearsal": ("rehearsed-0", "rehearsed-4", "later-0"),
-    "bare": ("good", "fine", "bare-3"),
-}
-"""Virtual host to the ids of messages that have something to tell."""
-
-BROWSED: Final = frozenset({"jobs", "repairs", "kept", "shared", "letters", "orders", "doomed", "only"})
-"""Queues that are looked at as they were."""
 
 _LOAD_ACCEPTED: Final = 150
 _AHEAD_S: Final = 90
@@ -210,14 +175,14 @@ class Life:
     def _keep(self, number: int) -> None:
         """Send messages without a receiver: small ones, one for two queues, and a large one."""
         with self._peer("archive") as peer:
-            self._send(peer, "kept", *(_order(f"kept-{number}-{one}") for one in range(12)))
+            self._send(peer, "kept", *(order(f"kept-{number}-{one}") for one in range(12)))
             self._send(peer, "kept", Message("large " * 5000, durable=True, id=f"large-{number}"))
             if not number:
                 self._ask("muxer", "declare", "both", "--class", "simple")
                 for queue in ("kept", "copied"):
                     self._ask("queue", "declare", queue)
                     self._ask("attach", queue, "both")
-            self._send(peer, "/muxers/both", _order(f"both-{number}"))
+            self._send(peer, "/muxers/both", order(f"both-{number}"))
 
     def _spend(self, count: int) -> None:
         """Send messages and receive them."""
@@ -236,15 +201,15 @@ class Life:
         self._ask("send", "before", "gone by the reset", "--count", 3, vhost="rehearsal")
         self._ask_root("vhost", "reset", "rehearsal")
         with self._peer("tester", "rehearsal") as peer:
-            self._send(peer, "orders", *(_order(f"rehearsed-{one}") for one in range(5)))
-            self._send(peer, "doomed", *(_order(f"doomed-{one}") for one in range(3)))
+            self._send(peer, "orders", *(order(f"rehearsed-{one}") for one in range(5)))
+            self._send(peer, "doomed", *(order(f"doomed-{one}") for one in range(3)))
             self._ask("snapshot", "create", "--name", "rehearsed", vhost="rehearsal")
-            self._send(peer, "orders", *(_order(f"later-{one}") for one in range(5)))
+            self._send(peer, "orders", *(order(f"later-{one}") for one in range(5)))
         self._restart(self._lose_doomed)
 
     def _lose_doomed(self) -> None:
         path = vhost_path(self.directory, "rehearsal")
-        _damage(path, b"doomed-1", is_head=True)
+        damage(path, b"doomed-1", is_head=True)
         command("log", "repair", "--data", self.directory, "--vhost", "rehearsal")
 
     def _ask_root(self, *arguments: str) -> None:
@@ -252,9 +217,9 @@ class Life:
 
     def _wiring(self) -> None:
         """Declare muxers of every class, change them, and send through them."""
-        for name, kind in _MUXERS.items():
+        for name, kind in MUXERS.items():
             self._ask("muxer", "declare", name, "--class", *kind)
-        for queue, muxer, *argument in _ATTACHMENTS:
+        for queue, muxer, *argument in ATTACHMENTS:
             if not queue.startswith("muxer:"):
                 self._ask("queue", "declare", queue)
             self._ask("attach", queue, muxer, *argument)
@@ -271,20 +236,20 @@ class Life:
 
     def _route(self) -> None:
         with self._peer("desk") as peer:
-            self._send(peer, "/muxers/line", *(_order(f"drawn-{one}") for one in range(40)))
-            self._send(peer, "/muxers/news/sport.football", _order("goal"), Message("x" * 40_000, id="large-news"))
+            self._send(peer, "/muxers/line", *(order(f"drawn-{one}") for one in range(40)))
+            self._send(peer, "/muxers/news/sport.football", order("goal"), Message("x" * 40_000, id="large-news"))
             for number, level in enumerate(("low", "high")):
-                self._send(peer, "/muxers/news/weather.coast", _order(f"weather-{number}", level=level))
-            self._send(peer, "/muxers/paths", _order("path-1", path="src.a", region="eu"))
-            self._send(peer, "/muxers/regions", _order("region-1", region="eu", size=3), _order("region-2", size=3))
-            self._send(peer, None, *(_to("/queues/letters", f"anonymous-{one}") for one in range(2)))
-            self._send(peer, "letters", *_messages_of_every_id())
+                self._send(peer, "/muxers/news/weather.coast", order(f"weather-{number}", level=level))
+            self._send(peer, "/muxers/paths", order("path-1", path="src.a", region="eu"))
+            self._send(peer, "/muxers/regions", order("region-1", region="eu", size=3), order("region-2", size=3))
+            self._send(peer, None, *(addressed("/queues/letters", f"anonymous-{one}") for one in range(2)))
+            self._send(peer, "letters", *messages_of_every_id())
 
     def _maxima(self) -> None:
         """Fill a queue that discards its oldest messages, and change its settings."""
         self._ask("queue", "declare", "readings", "--messages-max", 3, "--overflow", "drop-head")
         with self._peer("desk") as peer:
-            self._send(peer, "readings", _order("reading"), *(Message(f"reading {number}") for number in range(4)))
+            self._send(peer, "readings", order("reading"), *(Message(f"reading {number}") for number in range(4)))
         self._ask("queue", "update", "readings", "--bytes-max", "1KiB")
 
     def _dead_letters(self) -> None:
@@ -292,7 +257,7 @@ class Life:
         self._ask("queue", "declare", "jobs", "--dead-letter", "failed", "--delivery-count-max", 2)
         self._ask("queue", "declare", "repairs")
         with self._peer("desk") as peer:
-            self._send(peer, "jobs", *(_order(f"job-{one}") for one in range(6)), Message("big " * 5000, id="job-6"))
+            self._send(peer, "jobs", *(order(f"job-{one}") for one in range(6)), Message("big " * 5000, id="job-6"))
         self._ask("receive", "jobs", "--count", 7, "--outcome", "rejected")
         self._ask("dlq", "redrive", "failed", "--limit", 3)
         self._ask("queue", "copy", "failed", "repairs", "--limit", 2)
@@ -302,7 +267,7 @@ class Life:
         # None of these is left when the directory is opened, whenever that is.
         self._ask("queue", "declare", "fleeting", "--message-ttl", "40ms")
         with self._peer("desk") as peer:
-            self._send(peer, "fleeting", _order("fleeting-1"), Message("by itself", id="fleeting-2", ttl=0.02))
+            self._send(peer, "fleeting", order("fleeting-1"), Message("by itself", id="fleeting-2", ttl=0.02))
         time.sleep(0.5)
 
     def _transactions(self) -> None:
@@ -337,11 +302,11 @@ class Life:
             self._ask("queue", "declare", queue, "--dedup-window", window)
             self._ask("attach", queue, "billing")
         with self._peer("desk") as peer:
-            self._send(peer, "invoices", _order("invoice-1"), _order("invoice-2"), _order("invoice-1"))
-            self._send(peer, "/muxers/billing", *(_order(f"invoice-{one}") for one in (1, 3, 4, 3)))
+            self._send(peer, "invoices", order("invoice-1"), order("invoice-2"), order("invoice-1"))
+            self._send(peer, "/muxers/billing", *(order(f"invoice-{one}") for one in (1, 3, 4, 3)))
             self._send(peer, "/muxers/billing", Message("first", id="invoice-5", priority=9, durable=True))
             self._ask("receive", "invoices", "--count", 2)
-            self._send(peer, "invoices", _order("invoice-4"), _order("invoice-6"))
+            self._send(peer, "invoices", order("invoice-4"), order("invoice-6"))
 
     def _delays(self) -> None:
         """Schedule messages and delay redeliveries: some are available at once, the others in fifty years."""
@@ -352,7 +317,7 @@ class Life:
             reminders = [Message("in time", id="reminder-1", annotations=soon)]
             reminders += [Message("later", id=f"reminder-{one}", annotations=never) for one in (2, 3)]
             self._send(peer, "reminders", *reminders)
-            self._send(peer, "retried", _order("retried-1"), _order("retried-2"))
+            self._send(peer, "retried", order("retried-1"), order("retried-2"))
         self._ask("schedule", "cancel", "reminders", "--message-id", "reminder-3")
         self._ask("receive", "retried", "--count", 1, "--outcome", "modified")
         time.sleep(0.5)
@@ -408,7 +373,7 @@ class Life:
         # Both have credit when the messages come, so that one record deals them to both.
         _await_heard(worker)
         with self._peer("boss") as boss:
-            self._send(boss, "shared", *(_order(f"shared-{number}", number=number) for number in range(20)))
+            self._send(boss, "shared", *(order(f"shared-{number}", number=number) for number in range(20)))
             two.wait(6)
             _say_outcomes(one)
             chosen = boss.receiver("shared", name="chosen", options=[Selector("number > 15")], credit=2)
@@ -428,14 +393,14 @@ class Life:
             spare = peer.receiver("/topics/other", name="unsubscribed", options=[DurableSubscription()])
             spare.close()
             temporary = peer.receiver(None, options=Dynamic(_DELETE_ON_NO_LINKS_OR_MESSAGES))
-            self._send(press, temporary.link.remote_source.address, _order("temporary-1"))
-            self._send(press, "/topics/prices.tea", *(_order(f"price-{one}", colour="red") for one in range(3)))
-            self._send(peer, "/topics/prices.tea", _order("price-of-my-own", colour="blue"))
+            self._send(press, temporary.link.remote_source.address, order("temporary-1"))
+            self._send(press, "/topics/prices.tea", *(order(f"price-{one}", colour="red") for one in range(3)))
+            self._send(peer, "/topics/prices.tea", order("price-of-my-own", colour="blue"))
         self._restart(kills=True)
 
     def _export(self) -> None:
         with self._peer("desk") as peer:
-            self._send(peer, "letters", _order("before-the-backup"))
+            self._send(peer, "letters", order("before-the-backup"))
         command("snapshot", "export", "nightly", self.backup, "--take", "--data", self.directory)
         self._ask("receive", "letters", "--count", 2)
 
@@ -447,15 +412,15 @@ class Life:
         self._ask("attach", "only", "in", "--destination", "only", vhost="bare")
         for name in ("good", "spoiled", "fine"):
             with self._peer("tester", "bare") as peer:
-                self._send(peer, "/muxers/in/only", _order(name))
+                self._send(peer, "/muxers/in/only", order(name))
         self._restart(self._spoil)
         self._ask("receive", "only", "--count", 1, vhost="bare")
         self._ask("receive", "only", "--count", 1, vhost="bare")
         with self._peer("tester", "bare") as peer:
-            self._send(peer, "/muxers/in/only", *(_order(f"bare-{one}") for one in range(4)))
+            self._send(peer, "/muxers/in/only", *(order(f"bare-{one}") for one in range(4)))
 
     def _spoil(self) -> None:
-        _damage(vhost_path(self.directory, "bare"), b"spoiled", is_head=False)
+        damage(vhost_path(self.directory, "bare"), b"spoiled", is_head=False)
 
     def _clock(self) -> None:
         """Step the clock twice: the times of events fall along the log."""
@@ -465,7 +430,7 @@ class Life:
                 while Management(client).request("READ", "org.ambermq.broker", {})[1]["clock_steps"] < number:
                     time.sleep(0.05)
             with self._peer("desk") as peer:
-                self._send(peer, "letters", _order(f"stepped-{number}"))
+                self._send(peer, "letters", order(f"stepped-{number}"))
 
     def _load(self) -> None:
         """Send to a queue while consumers of two virtual hosts hold messages, and kill the broker in the middle."""
@@ -497,52 +462,6 @@ class Life:
             self._broker.kill()
 
 
-_MUXERS: Final = {
-    "news": ("wild-destination",),
-    "urgent": ("selector",),
-    "line": ("lossy", "--probability", "0.5", "--seed", "7"),
-    "regions": ("property",),
-    "paths": ("wild-property", "--separator", "."),
-    "post": ("destination",),
-    "short-lived": ("simple",),
-}
-_ATTACHMENTS: Final = (
-    ("news.all", "news", "--pattern", "#"),
-    ("news.sport", "news", "--pattern", "sport.#"),
-    ("news.football", "news", "--pattern", "*.football"),
-    ("muxer:urgent", "news", "--pattern", "weather.#"),
-    ("alarms", "urgent", "--selector", "level IN ('high', 'highest')"),
-    ("arrived", "line"),
-    ("letters", "post", "--destination", "mail"),
-    ("europe", "regions", "--property", "region=eu", "--property", "size=3"),
-    ("sources", "paths", "--property", "path=src.#"),
-    ("letters", "short-lived"),
-)
-
-
-def _order(message_id: str, **properties: Any) -> Message:
-    """Return a durable message in JSON, as compressible as messages are."""
-    lines = [{"article": f"tea number {number}", "amount": number, "unit": "kilogram"} for number in range(8)]
-    body = json.dumps({"order": message_id, "customer": "Ada", "lines": lines}).encode()
-    return Message(body, inferred=True, durable=True, id=message_id, properties={"customer": "Ada", **properties})
-
-
-def _to(address: str, message_id: str) -> Message:
-    return Message("by the anonymous terminus", durable=True, id=message_id, address=address)
-
-
-def _messages_of_every_id() -> list[Message]:
-    """Return messages with an id of each type, and one without; with fields of all sorts but no time to live."""
-    ids: list[Any] = [ulong(4711), UUID(int=0xA11CE), b"\xff\x00", "text", None]
-    made = [Message(f"letter {number}", durable=number % 2 == 0, id=one) for number, one in enumerate(ids)]
-    made[0].annotations = {"x-opt-colour": "red"}
-    made[0].priority = 9
-    made[3].group_id = "letters"
-    made[1].properties = {"number": 1, "truth": True, "nothing": None, "share": 0.5}
-    made[2].subject, made[2].reply_to, made[2].correlation_id = "subject", "replies", ulong(1)
-    return made
-
-
 def _say_outcomes(receiver: Receiving) -> None:
     """Settle six deliveries: accepted twice, rejected, released, modified in two ways."""
     first, second, third, fourth, fifth, sixth = receiver.wait(6)
@@ -563,23 +482,3 @@ def _accept(deliveries: list[Got]) -> None:
 def _await_heard(peer: ProtonPeer) -> None:
     """Wait until the broker has read all that a peer has said: it answers another attach."""
     peer.sender(None, name=f"heard {time.monotonic_ns()}")
-
-
-def _damage(path: Path, text: bytes, *, is_head: bool) -> None:
-    """Change one byte of the batch that holds a message with `text`: of its first record, or of the text itself."""
-    file, position = _place_of(path, text, is_head=is_head)
-    with file.open("r+b") as segment:
-        segment.seek(position)
-        (byte,) = segment.read(1)
-        segment.seek(position)
-        segment.write(bytes([byte ^ 1]))
-
-
-def _place_of(path: Path, text: bytes, *, is_head: bool) -> tuple[Path, int]:
-    with open_reader(str(path)) as reader:
-        for batch in reader.batches():
-            header, position = batch.batch.header, batch.batch.position
-            stored = batch._part.file.read(header.length, position)
-            if text in stored[header.head_bytes :]:
-                return Path(batch._part.path), position + (70 if is_head else stored.index(text, header.head_bytes))
-    raise AssertionError(f"no message with {text!r}")

@@ -26,7 +26,7 @@ from ambermq.log.format.batch import COMPRESSED, KEPT
 from ambermq.log.manifest.manifest import snapshot_path
 from ambermq.log.read.log_reader import open_reader
 from tests.golden.data.archive import pack, unpack
-from tests.golden.data.life import BROWSED, RESUMABLE, STORIES, Life
+from tests.golden.data.life import Life
 from tests.golden.data.observation import (
     Answers,
     command,
@@ -37,6 +37,7 @@ from tests.golden.data.observation import (
     vhost_path,
 )
 from tests.golden.data.serving import delivered
+from tests.golden.data.stories import BROWSED, RESUMABLE, STORIES
 
 __all__ = ["main", "write"]
 

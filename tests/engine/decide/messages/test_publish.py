@@ -7,7 +7,8 @@ import pytest
 
 from ambermq.engine.commands import AttachMember, AttachProducer, DeclareMuxer, DeclareQueue, DetachConsumer, Publish
 from ambermq.engine.config import EngineConfig
-from ambermq.engine.decide.messages.publish import _count_max, event_messages_max
+from ambermq.engine.decide.messages.room.admission import count_max
+from ambermq.engine.decide.messages.stored import event_messages_max
 from ambermq.engine.effects import AT_CLOSE, NOW, ProducerReady, PublishDone
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.events import Drawn, Published, QueueDeclared
@@ -298,7 +299,7 @@ def test_a_decision_has_as_many_events_as_a_tick_takes_changes(queues: int, even
     """Each is a change in every queue; at least one is decided, however many queues it reaches."""
     context = World(EngineConfig(tick_changes_max=20)).context
     reached = tuple(range(1, queues + 1))
-    assert _count_max(reached, context) == events * event_messages_max(reached, context)
+    assert count_max(reached, context) == events * event_messages_max(reached, context)
 
 
 def test_what_a_full_queue_refuses_says_so() -> None:
