@@ -1,7 +1,7 @@
 """Commands on messages: publish them, settle their deliveries, remove a damaged one."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, final
+from typing import Any, Final, final
 
 from msgspec import Struct
 
@@ -12,7 +12,10 @@ from ambermq.engine.entries.outcome import Outcome
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.log.buffer import Buffer
 
-__all__ = ["GiveUp", "Identities", "MakeDue", "Publish", "RenewLocks", "ReportDamage", "Settle"]
+__all__ = ["EXPIRED", "GiveUp", "Identities", "MakeDue", "Publish", "RenewLocks", "ReportDamage", "Settle"]
+
+EXPIRED: Final = -1
+"""The time to live of messages that have expired when they arrive."""
 
 
 @final
@@ -50,7 +53,7 @@ class Publish(Struct):
     by: str = ""
     """The user, for a queue that a message creates; empty if none is known."""
     ttl_ms: int = 0
-    """The time to live of each message in milliseconds; 0: none."""
+    """The time to live of each message in milliseconds; 0: none. In a transaction it may be EXPIRED."""
     time_ms: int = 0
     """When they are to be available, in milliseconds since 1970; 0: at once, or after `delay_ms`."""
     delay_ms: int = 0
@@ -67,6 +70,8 @@ class Publish(Struct):
     """The delivery-tag to keep until the sender settles it: that of one message; empty for none."""
     upload: Upload | None = None
     """The pieces of a single large message that are stored already; its body is the last piece. None for none."""
+    expires_ms: int = 0
+    """When they expire, in milliseconds since 1970; 0: never, or by `ttl_ms`, which has precedence."""
 
     @property
     def heads(self) -> Sequence[Buffer]:
@@ -86,6 +91,7 @@ class Publish(Struct):
             or other.durable is not self.durable
             or other.settled is not self.settled
             or other.ttl_ms != self.ttl_ms
+            or other.expires_ms != self.expires_ms
             or other.transaction is not self.transaction
             or other.time_ms != self.time_ms
             or other.delay_ms != self.delay_ms
@@ -135,6 +141,7 @@ class Publish(Struct):
             self.groups[start:end],
             self.tag,
             upload,
+            self.expires_ms,
         )
 
 

@@ -92,7 +92,7 @@ def publishes(body: Mapping[str, Any]) -> list[Publish]:
             raise Refused("amqp:invalid-field", "the message has no annotation x-opt-scheduled-enqueue-time")
         publish = Publish(None, 0, 0, [payload], [outline.id_hash], len(payload))
         publish.ttl_ms, publish.priority = outline.ttl_ms, outline.priority
-        publish.time_ms, publish.delay_ms = time_ms, delay_ms
+        publish.time_ms, publish.delay_ms, publish.expires_ms = time_ms, delay_ms, outline.expires_ms
         found.append(publish)
     return found
 
