@@ -1,7 +1,7 @@
 """Commands on messages: publish them, settle their deliveries, remove a damaged one."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, final
+from typing import Any, Final, final
 
 from msgspec import Struct
 
@@ -12,7 +12,10 @@ from ambermq.engine.entries.outcome import Outcome
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.log.buffer import Buffer
 
-__all__ = ["GiveUp", "Identities", "MakeDue", "Publish", "RenewLocks", "ReportDamage", "Settle"]
+__all__ = ["EXPIRED", "GiveUp", "Identities", "MakeDue", "Publish", "RenewLocks", "ReportDamage", "Settle"]
+
+EXPIRED: Final = -1
+"""The time to live of messages that have expired when they arrive."""
 
 
 @final
@@ -50,7 +53,7 @@ class Publish(Struct):
     by: str = ""
     """The user, for a queue that a message creates; empty if none is known."""
     ttl_ms: int = 0
-    """The time to live of each message in milliseconds; 0: none."""
+    """The time to live of each message in milliseconds; 0: none. In a transaction it may be EXPIRED."""
     time_ms: int = 0
     """When they are to be available, in milliseconds since 1970; 0: at once, or after `delay_ms`."""
     delay_ms: int = 0
@@ -69,6 +72,8 @@ class Publish(Struct):
     """The pieces of a single large message that are stored already; its body is the last piece. None for none."""
     times_ms: list[int] | None = None
     """The `time_ms` of each message, if they differ; else None."""
+    expires_ms: int = 0
+    """When they expire, in milliseconds since 1970; 0: never, or by `ttl_ms`, which has precedence."""
 
     @property
     def heads(self) -> Sequence[Buffer]:
@@ -88,6 +93,7 @@ class Publish(Struct):
             or other.durable is not self.durable
             or other.settled is not self.settled
             or other.ttl_ms != self.ttl_ms
+            or other.expires_ms != self.expires_ms
             or other.transaction is not self.transaction
             or bool(other.time_ms) is not bool(self.time_ms)
             or other.delay_ms != self.delay_ms
@@ -142,6 +148,7 @@ class Publish(Struct):
             self.tag,
             upload,
             self.times_ms and self.times_ms[start:end],
+            self.expires_ms,
         )
 
 

@@ -122,11 +122,11 @@ class Management:
         request = Request(operation, kind, properties, attributes or {}, where)
         return self._outcome(request, self._send(request), timeout_s)
 
-    def carry_out(self, requests: Sequence[Request]) -> Iterator[RequestRefused | None]:
+    def carry_out(self, requests: Sequence[Request], *, goes_on: bool = False) -> Iterator[RequestRefused | None]:
         """Send requests, several in flight, and yield the result of each in order: None is success.
 
-        The broker carries them out in order. After the first refusal no more are sent, and the results of those in
-        flight follow.
+        The broker carries them out in order. After the first refusal no more are sent, unless it `goes_on`, and the
+        results of those in flight follow.
         """
         unsent, in_flight = deque(requests), deque[tuple[Request, int]]()
         while unsent or in_flight:
@@ -138,7 +138,8 @@ class Management:
                 self._outcome(*in_flight.popleft(), TIMEOUT_SECONDS)
             except RequestRefused as refusal:
                 result = refusal
-                unsent.clear()
+                if not goes_on:
+                    unsent.clear()
             yield result
 
     def _send(self, request: Request) -> int:

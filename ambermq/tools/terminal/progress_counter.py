@@ -28,10 +28,12 @@ class ProgressCounter:
         whole: int | None = None,
         *,
         is_shown: bool = True,
+        noun: str = "messages",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`verb` says what is done with the messages; `whole` is their number, None if that is unknown."""
+        """`verb` says what is done with the messages, or what `noun` says; `whole` is their number, None if unknown."""
         self._verb = verb
+        self._noun = noun
         self._whole = "" if whole is None else f" of {whole:,}"
         self._is_shown = is_shown and sys.stderr.isatty()
         self._clock = clock
@@ -52,7 +54,7 @@ class ProgressCounter:
         if not self._is_shown or (now := self._clock()) < self._next:
             return
         seconds = now - self._began
-        self._write(now, f"{count:,}{self._whole} messages, {count / seconds:,.0f}/s")
+        self._write(now, f"{count:,}{self._whole} {self._noun}, {count / seconds:,.0f}/s")
 
     def show_bytes(self, count: int, whole: int = 0) -> None:
         """Show how many bytes of a message are done, at most a few times a second; `whole` is 0 if it is unknown."""

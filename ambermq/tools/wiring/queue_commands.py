@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import click
 
-from ambermq.engine.settings.setting_table import SETTINGS
 from ambermq.tools.client.broker_option import broker_options, broker_url
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
@@ -19,7 +18,6 @@ from ambermq.tools.client.queue_completion import complete_queue
 from ambermq.tools.past.low_priority import ReadingGroup, lower_priority
 from ambermq.tools.past.moment_option import at_option
 from ambermq.tools.terminal.errors import ToolError
-from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.options import confirm, destructive_options
 from ambermq.tools.terminal.output import list_output_option, output_option, print_done, print_rows, print_values
 from ambermq.tools.wiring.setting_options import given_settings, setting_options
@@ -41,6 +39,10 @@ _LAZY: Final = {
     "move": (
         "ambermq.tools.dead_letters.queue_moves:move",
         "Move the waiting messages of queue NAME to the tail of the queue TO.",
+    ),
+    "update": (
+        "ambermq.tools.queues.update_command:update",
+        "Change settings of queue NAME, or of the queues that match a pattern.",
     ),
 }
 """Commands with slow imports."""
@@ -100,26 +102,6 @@ def declare(name: str, template: str | None, url: str | None, data: str | None, 
     with _management(url, data) as management:
         is_new, attributes = management.declare(name, given_settings(settings), template=template)
     print_done(f"{'declared' if is_new else 'exists'} {name}", {"name": name, "created": is_new, **attributes}, output)
-
-
-@queue.command("update", epilog="Example: ambermq queue update orders --messages-max 500000 --data ./data")
-@click.argument("name", shell_complete=complete_queue)
-@setting_options
-@broker_options
-@output_option
-def update(name: str, url: str | None, data: str | None, output: str, **settings: Any) -> None:
-    """Change settings of queue NAME.
-
-    Messages on the queue stay, even above a lower maximum. The command prints "unchanged" if the queue has these
-    settings. Exits 6 if there is no such queue.
-    """
-    changes = given_settings(settings)
-    if not changes:
-        names = ", ".join(f"--{one.option}" for one in SETTINGS.values())
-        raise ToolError("no setting is given", expected=f"at least one of {names}", code=ExitCode.USAGE)
-    with _management(url, data, name) as management:
-        values = management.update(name, changes)
-    print_done(f"{'updated' if values['updated'] else 'unchanged'} {name}", values, output)
 
 
 @queue.command("pause", epilog="Example: ambermq queue pause orders --data ./data")

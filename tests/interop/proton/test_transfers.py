@@ -80,7 +80,7 @@ def test_properties_and_annotations_come_as_they_were_sent(peer: ProtonPeer, que
         correlation_id=proton.ulong(5),
         content_type=proton.symbol("text/plain"),
         content_encoding=proton.symbol("none"),
-        expiry_time=1_700_000_000.0,
+        expiry_time=4_000_000_000.0,
         creation_time=1_600_000_000.0,
         group_id="group",
         group_sequence=4,

@@ -57,7 +57,7 @@ const full = {
     correlation_id: 17,
     content_type: 'text/plain',
     content_encoding: 'none',
-    absolute_expiry_time: new Date(1800000000000),
+    absolute_expiry_time: new Date(4000000000000),
     creation_time: new Date(1700000000000),
     group_id: 'group',
     group_sequence: 3,

@@ -69,7 +69,7 @@ def first_attach(said: list[Composite | None]) -> Attach:
 WHOLE = Message(
     header=Header(durable=True, priority=7, ttl=60_000),
     message_annotations={"x-opt-mine": 1, "of-no-meaning-here": [1, "two"]},
-    properties=Properties(message_id=ULong(5), user_id=b"me", subject="s", absolute_expiry_time=1),
+    properties=Properties(message_id=ULong(5), user_id=b"me", subject="s", absolute_expiry_time=1 << 45),
     application_properties={"a": 1, "b": None},
     body=(AmqpValue({"x": [1, 2]}),),
     footer={"x-opt-sum": b"123"},

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ambermq.engine.commands import Identities, Publish
+from ambermq.engine.commands import EXPIRED, Identities, Publish
 from ambermq.engine.decide.messages.last_values import NO_KEYS, Keys, key_events
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, unpack_words
 from ambermq.engine.entries.id_digest import DIGEST_BYTES
@@ -11,7 +11,7 @@ from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.engine.events import Event, Grouped, Identified, Prioritized, Published, Scheduled, TagsKept, Timed
 from ambermq.engine.settings.queue_settings import DURATION_MS_MAX
 
-__all__ = ["additions_of", "due_us_of"]
+__all__ = ["additions_of", "due_us_of", "ttl_ms_until"]
 
 _IDS_MAX: Final = 256
 """The maximum of ids in one event, which is in one batch with the event of the messages."""
@@ -23,9 +23,10 @@ def additions_of(command: Publish, event: Published, arrived_us: int, offset: in
     `keys` are those of these messages. Their event is the last one, because a scheduled message replaces none.
     """
     events: list[Event] = []
-    if command.ttl_ms:
+    if ttl_ms := command.ttl_ms or (command.expires_ms and ttl_ms_until(command.expires_ms, arrived_us)):
         count = len(event.words) // WORD_BYTES
-        left_ms = max(1, command.ttl_ms - (event.time_us - arrived_us) // 1000)
+        # One that has expired when it arrives is never offered.
+        left_ms = 0 if ttl_ms == EXPIRED else max(1, ttl_ms - (event.time_us - arrived_us) // 1000)
         events.append(Timed(offset, event.time_us, event.queues, event.offset, count, left_ms))
     if command.groups:
         # All of one group, the frequent case, have one code.
@@ -77,3 +78,9 @@ def _scheduled_each(times_ms: Sequence[int], event: Published, offset: int) -> I
         first_us = min(dues)
         each = pack_words(dues) if max(dues) > first_us else b""
         yield Scheduled(offset, now_us, event.queues, first_us, words, each)
+
+
+def ttl_ms_until(expires_ms: int, now_us: int) -> int:
+    """Return the time to live of messages that expire at a time of the clock, rounded up; EXPIRED if it has passed."""
+    left_ms = -(-(1000 * expires_ms - now_us) // 1000)
+    return min(left_ms, DURATION_MS_MAX) if left_ms > 0 else EXPIRED

@@ -43,7 +43,7 @@ def stored(
         return _large_run(command, queues, context, keys), [done]
     messages_max = count if size <= context.batch_bytes_max // 2 else event_messages_max(queues, context)
     is_plain = command.priority == PRIORITY_DEFAULT and not (keys or command.groups or command.tag)
-    is_plain &= command.identities is None
+    is_plain &= command.identities is None and not command.expires_ms
     if messages_max == count and is_plain and not (command.ttl_ms or command.time_ms or command.delay_ms):
         # The common case.
         place, bodies = (context.next_offset, context.now_us), command.bodies

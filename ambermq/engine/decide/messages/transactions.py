@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from ambermq.engine.commands import COMMITTED, ROLLBACK, Discharge, Post, Publish, TidyQueues, Transaction
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.end_nodes import end_nodes
-from ambermq.engine.decide.messages.additions import additions_of
+from ambermq.engine.decide.messages.additions import additions_of, ttl_ms_until
 from ambermq.engine.decide.messages.duplicates import Duplicates, IdWindows, duplicate_events, split_posts
 from ambermq.engine.decide.messages.last_values import Keys
 from ambermq.engine.decide.messages.overflow import displaced
@@ -56,6 +56,9 @@ def posted(
     state: State, command: Publish, queues: tuple[int, ...], context: DecisionContext, keys: Keys
 ) -> list[Effect]:
     """Return the effects of a run in a transaction, for queues that have room for it."""
+    if command.expires_ms:
+        # By the clock of now: its steps until the commit change nothing.
+        command.ttl_ms, command.expires_ms = ttl_ms_until(command.expires_ms, context.now_us), 0
     settings = [(queue, state.queues[queue].settings.overflow) for queue in queues]
     reserving = tuple([queue for queue, overflow in settings if overflow != DROP_HEAD])
     done = PublishDone(

@@ -11,6 +11,7 @@ Rule 3. Two ids with one hash are one group: their messages have one order and o
 from hashlib import blake2b
 from typing import Final
 
+from ambermq.protocol.amqp10.message.property_walk import field_after
 from ambermq.protocol.amqp10.types.decode import Buffer
 
 __all__ = ["GROUP_FIELDS", "group_code", "group_code_at"]
@@ -31,10 +32,9 @@ def group_code(group_id: str, *, is_last: bool = False) -> int:
 
 def group_code_at(payload: Buffer, field: int, stop: int) -> int:
     """Return the group of a message whose properties, at least GROUP_FIELDS, begin at `field`; 0 without one."""
-    for _ in range(GROUP_FIELDS - 1):
-        field = _next_field(payload, field, stop)
-        if field >= stop:
-            return 0
+    field = field_after(payload, field, stop, GROUP_FIELDS - 1)
+    if field >= stop:
+        return 0
     size_bytes = _STRINGS.get(payload[field], 0)
     if not size_bytes:
         return 0
@@ -48,19 +48,3 @@ def group_code_at(payload: Buffer, field: int, stop: int) -> int:
 
 def _code(group_id: bytes, *, is_last: bool) -> int:
     return (int.from_bytes(blake2b(group_id, digest_size=_HASH_BYTES).digest(), "big") or 1) << 1 | is_last
-
-
-def _next_field(payload: Buffer, field: int, stop: int) -> int:
-    """Return the position behind a primitive value; `stop` if it is no such value, or goes beyond."""
-    kind = payload[field] >> 4
-    if kind in _WIDTHS:
-        return field + 1 + _WIDTHS[kind]
-    size_bytes = _SIZE_BYTES.get(kind, 0)
-    if not size_bytes or field + 1 + size_bytes > stop:
-        return stop
-    return field + 1 + size_bytes + int.from_bytes(payload[field + 1 : field + 1 + size_bytes], "big")
-
-
-_WIDTHS: Final = {4: 0, 5: 1, 6: 2, 7: 4, 8: 8, 9: 16}
-"""The bytes of a value of fixed width behind its format code, by the first half of that code."""
-_SIZE_BYTES: Final = {0xA: 1, 0xC: 1, 0xE: 1, 0xB: 4, 0xD: 4, 0xF: 4}

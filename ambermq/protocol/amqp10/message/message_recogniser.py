@@ -19,6 +19,7 @@ from typing import Final
 from zlib import crc32
 
 from ambermq.protocol.amqp10.errors import DecodeError
+from ambermq.protocol.amqp10.message.expiry_time import expiry_time_at
 from ambermq.protocol.amqp10.message.group_code import group_code_at
 from ambermq.protocol.amqp10.message.publish_outline import Outline
 from ambermq.protocol.amqp10.message.sections import check_sections
@@ -38,13 +39,15 @@ class MessageRecogniser:
     __slots__ = (
         *("_fixed", "_fixed_of", "_head", "_head_of", "_id_of", "_id_place", "_rest_bytes", "_size", "_size_of"),
         *("_tail", "_tail_after", "_tail_of", "_tail_start"),
-        *("_group", "_group_field", "delivery", "is_durable", "may_group", "priority", "ttl_ms"),
+        *("_expiry_field", "_group", "_group_field", "delivery", "expires_ms", "is_durable", "may_group", "priority"),
+        "ttl_ms",
     )
 
     def __init__(self, outline: Outline, payload: Buffer) -> None:
         """Create the recogniser of a message; `learn_message` checks which messages have one."""
         self.is_durable, self.ttl_ms, self.delivery = outline.is_durable, outline.ttl_ms, outline.delivery
-        self.priority = outline.priority
+        self.priority, self.expires_ms = outline.priority, outline.expires_ms
+        self._expiry_field = outline.expiry_field
         self._group, self._group_field = outline.group, outline.group_field
         self.may_group = bool(outline.group_field)
         """Whether messages that it recognises may have groups: only then `groups` is called."""
@@ -101,11 +104,11 @@ class MessageRecogniser:
         return [*map(add, contents, repeat(self._rest_bytes))] == sizes
 
     def _are_whole(self, payloads: Sequence[Buffer]) -> bool:
-        """Return whether the structure behind the properties of each message is good; their heads are equal."""
-        start, after = self._tail_start, self._tail_after
+        """Return whether each message has this expiry, and a good structure behind its properties; heads are equal."""
+        start, after, field = self._tail_start, self._tail_after, self._expiry_field
         try:
             for payload in payloads:
-                if len(payload) < start:
+                if len(payload) < start or (field and expiry_time_at(payload, field, start) != self.expires_ms):
                     return False
                 check_sections(payload, start, after)
         except DecodeError:

@@ -1,12 +1,13 @@
-"""The outline of a message, which the engine needs to store it: durable, priority, time to live, the hash of its id.
+"""The outline of a message, which the engine needs to store it: durable, priority, expiry, group, the hash of its id.
 
     header | annotations | properties: list, its size, code of message-id | message-id | properties | … | body: its size
     the head: equal bytes mean the same outline                           | hashed     | the tail, up to the last size
 
 Rule 1. `read_outline` scans a whole message in any encoding. It decodes the first three fields of the header, and the
-        first of the properties, and annotations that schedule the message (delivery_time.py). Of all else it reads the
-        structure: order, outer types and sizes of the sections. A message without a section is a DecodeError; one
-        without a body is accepted, since some clients omit it.
+        first of the properties, and annotations that schedule the message (delivery_time.py). If there are so many
+        properties, it looks for an expiry and a group. Of all else it reads the structure: order, outer types and sizes
+        of the sections. A message without a section is a DecodeError; one without a body is accepted, since some
+        clients omit it.
 Rule 2. For any bytes the result is that of the codec, or a DecodeError if the codec raises one for the structure. A
         property test compares the two.
 Rule 3. The head of a message decides its outline, except for the message-id and the structure behind it. Equal bytes
@@ -24,6 +25,7 @@ from zlib import crc32
 
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.message.delivery_time import AT_ONCE, DeliveryTime, delivery_time
+from ambermq.protocol.amqp10.message.expiry_time import EXPIRY_FIELDS, expiry_time_at
 from ambermq.protocol.amqp10.message.group_code import GROUP_FIELDS, group_code_at
 from ambermq.protocol.amqp10.message.sections import Section, check_sections, is_footer, read_descriptor, section_end
 from ambermq.protocol.amqp10.types.decode import Buffer
@@ -71,6 +73,10 @@ class Outline(NamedTuple):
     """Its group (group_code.py); 0 for none."""
     group_field: int = 0
     """The position of the first property, if a message with this head may have a group; else 0."""
+    expires_ms: int = 0
+    """When it expires by its properties, in milliseconds since 1970; 0 for never, or if it has a time to live."""
+    expiry_field: int = 0
+    """The position of the first property, if a message with this head may have such an expiry; else 0."""
 
 
 def message_id_hash(message_id: int | UUID | bytes | str | None) -> int:
@@ -116,10 +122,8 @@ def read_outline(payload: Buffer) -> Outline:
             last = check_sections(payload, stop, code)
             size_place = _last_size(payload, last) if last > stop else (stop, stop)
             kind = (is_durable, ttl_ms, priority, delivery)
-            group_field = _group_field(payload, start, stop)
-            group = group_code_at(payload, group_field, stop) if group_field else 0
             head = (head_bytes, stop, code, *size_place)
-            return Outline(*kind, id_hash, annotations, place, *head, group, group_field)
+            return Outline(*kind, id_hash, annotations, place, *head, *_later_fields(payload, start, stop, ttl_ms))
         if code == Section.HEADER:
             is_durable, priority, ttl_ms = _header_fields(payload, start, stop)
         elif code == Section.DELIVERY_ANNOTATIONS:
@@ -179,10 +183,15 @@ def _count_of(payload: Buffer, start: int) -> int:
     return payload[start + 2] if payload[start] == 0xC0 else int(_UINT(payload, start + 5)[0])
 
 
-def _group_field(payload: Buffer, start: int, stop: int) -> int:
-    """Return the position of the first of properties that are so many that one may be a group-id; else 0."""
+def _later_fields(payload: Buffer, start: int, stop: int, ttl_ms: int) -> tuple[int, int, int, int]:
+    """Return group, group_field, expires_ms and expiry_field of the properties whose list begins at `start`."""
     field = _first_field(payload, start, stop)
-    return field if field < stop and _count_of(payload, start) >= GROUP_FIELDS else 0
+    if field == stop or (count := _count_of(payload, start)) < EXPIRY_FIELDS:
+        return 0, 0, 0, 0
+    group_field = field if count >= GROUP_FIELDS else 0
+    group = group_code_at(payload, field, stop) if group_field else 0
+    # A time to live has precedence: it goes by the clock of the broker alone.
+    return (group, group_field, 0, 0) if ttl_ms else (group, group_field, expiry_time_at(payload, field, stop), field)
 
 
 def _id_place(payload: Buffer, start: int, stop: int) -> tuple[IdPlace | None, int]:

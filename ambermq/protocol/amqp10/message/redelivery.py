@@ -42,10 +42,10 @@ def with_header(
     """Return a message rebuilt for its next delivery.
 
     The header gets the delivery-count and the time to live, which is None for none and KEPT_TTL for that of the
-    producer. A first-acquirer of true becomes false if the message was acquired before. The annotations (keys are
-    symbols, of class Symbol or str) are merged into the message annotations. The delivery annotations, which were for
-    the broker, are dropped. All bytes from the properties on stay. The payload may be the first frames of a large
-    message.
+    producer. It gets none if the producer gave none. A first-acquirer of true becomes false if the message was acquired
+    before. The annotations (keys are symbols, of class Symbol or str) are merged into the message annotations. The
+    delivery annotations, which were for the broker, are dropped. All bytes from the properties on stay. The payload may
+    be the first frames of a large message.
     Raises DecodeError if a rebuilt section is bad.
     """
     if not annotations and (header_end := _plain_header_end(payload)) >= 0:
@@ -96,7 +96,8 @@ def _rebuilt(header: Header | None, delivery_count: int, ttl_ms: int | None, was
     kept = header or Header()
     # A link has acquired the message before: a first-acquirer of true would be false (messaging, 3.2.1).
     is_first = False if kept.first_acquirer and was_acquired else kept.first_acquirer
-    ttl = kept.ttl if ttl_ms == KEPT_TTL else ttl_ms
+    # The message may expire by a property: its producer gave no time to live then.
+    ttl = kept.ttl if ttl_ms == KEPT_TTL or not kept.ttl else ttl_ms
     is_told = bool(delivery_count) or was_acquired or kept.delivery_count is not None
     return replace(kept, first_acquirer=is_first, delivery_count=delivery_count if is_told else None, ttl=ttl).encode()
 

@@ -42,9 +42,9 @@ from ambermq.protocol.server_limits import ServerLimits
 
 __all__ = ["QUEUE_FULL", "ProducerLink"]
 
-_Kind = tuple[bool, int, int, DeliveryTime]
-"""What messages of one command have in common: durability, time to live, and when they are to be available."""
-_PLAIN: Final[_Kind] = (False, 0, PRIORITY_DEFAULT, AT_ONCE)
+_Kind = tuple[bool, int, int, DeliveryTime, int]
+"""What messages of one command have in common: durable, time to live, priority, when they are available, and expiry."""
+_PLAIN: Final[_Kind] = (False, 0, PRIORITY_DEFAULT, AT_ONCE, 0)
 _ACCEPTED: Final = Accepted()
 QUEUE_FULL: Final = "queue-full"
 """The reason for a sender whose messages are rejected because a queue has its maximum length."""
@@ -216,6 +216,8 @@ class ProducerLink:
         publish.ttl_ms, publish.priority = recogniser.ttl_ms, recogniser.priority
         publish.transaction = transaction
         publish.time_ms, publish.delay_ms = recogniser.delivery
+        if recogniser.expires_ms:
+            publish.expires_ms = recogniser.expires_ms
         if recogniser.may_group:
             publish.groups = recogniser.groups(bodies)
         if self.is_second:
@@ -287,6 +289,7 @@ class ProducerLink:
         publish.by = "" if self.guard is None else self.guard.user
         publish.ttl_ms, publish.priority = outline.ttl_ms, outline.priority
         publish.time_ms, publish.delay_ms = outline.delivery
+        publish.expires_ms = outline.expires_ms
         publish.transaction, publish.upload = transaction, upload.upload
         publish.groups = [outline.group] if outline.group else []
         if self.is_second:
@@ -395,6 +398,7 @@ class ProducerLink:
             publish.time_ms, publish.delay_ms = kind[3]
             if times_ms and times_ms.count(publish.time_ms) < len(times_ms):
                 publish.times_ms = times_ms
+            publish.expires_ms = kind[4]
             publish.by = "" if self.guard is None else self.guard.user
             publish.transaction = transaction
             if self.is_second:
@@ -428,14 +432,17 @@ class ProducerLink:
         if recogniser is not None:
             hashes = recogniser.id_hashes((payload,))
             if hashes is not None:
-                kind = (recogniser.is_durable, recogniser.ttl_ms, recogniser.priority, recogniser.delivery)
+                kind = (
+                    *(recogniser.is_durable, recogniser.ttl_ms, recogniser.priority, recogniser.delivery),
+                    recogniser.expires_ms,
+                )
                 groups = recogniser.groups((payload,)) if recogniser.may_group else []
                 return payload, kind, (hashes[0], groups[0] if groups else 0)
         outline = read_outline(payload)
         self._recogniser = learn_message(outline, payload)
         if outline.delivery_annotations is not None:
             payload = without_delivery_annotations(payload, outline.delivery_annotations)
-        kind = (outline.is_durable, outline.ttl_ms, outline.priority, outline.delivery)
+        kind = (outline.is_durable, outline.ttl_ms, outline.priority, outline.delivery, outline.expires_ms)
         return payload, kind, (outline.id_hash, outline.group)
 
     def finish(self, done: PublishDone) -> None:
@@ -547,4 +554,4 @@ def _part(run: TransferRun, start: int, stop: int) -> TransferRun:
 
 def _differ_in_time(kind: _Kind, other: _Kind) -> bool:
     """Return whether two kinds differ only in the times for which messages are scheduled: one command takes both."""
-    return kind[3].time_ms > 0 < other[3].time_ms and kind[:3] == other[:3]
+    return kind[3].time_ms > 0 < other[3].time_ms and kind[:3] == other[:3] and kind[4] == other[4]

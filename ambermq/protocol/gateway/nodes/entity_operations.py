@@ -97,7 +97,7 @@ def publishes(body: Mapping[str, Any]) -> list[Publish]:
         publish = Publish(None, 0, 0, [payload], [outline.id_hash], len(payload))
         publish.groups = [outline.group] if outline.group else []
         publish.ttl_ms, publish.priority = outline.ttl_ms, outline.priority
-        publish.time_ms, publish.delay_ms = time_ms, delay_ms
+        publish.time_ms, publish.delay_ms, publish.expires_ms = time_ms, delay_ms, outline.expires_ms
         found.append(publish)
     return found
 

@@ -6,13 +6,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ambermq.engine.commands import DetachConsumer, Publish, Settle, UpdateQueue
+from ambermq.engine.commands import (
+    AttachMember,
+    DeclareMuxer,
+    DetachConsumer,
+    MoveMessages,
+    Publish,
+    Settle,
+    UpdateQueue,
+)
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import Deliver
 from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.entry_word import pack_words
 from ambermq.engine.entries.outcome import ACCEPTED, RELEASED
 from ambermq.engine.events import Timed
+from ambermq.engine.model.muxer import MuxerKind
 from tests.engine.decide.messages.test_dead_letters import REJECTED_FOR, again, bodies_of, declare
 from tests.engine.rig import Rig
 from tests.log.simulated import SimulatedStorage
@@ -20,9 +29,16 @@ from tests.log.simulated import SimulatedStorage
 SECOND = 1_000_000
 
 
-def publish(rig: Rig, producer: int, ttl_ms: int, *bodies: bytes) -> None:
-    """Publish messages with a time to live of their own."""
-    rig.do(Publish("link", producer, 0, list(bodies), [0] * len(bodies), sum(map(len, bodies)), ttl_ms=ttl_ms))
+def publish(rig: Rig, producer: int, ttl_ms: int, *bodies: bytes, expires_ms: int = 0) -> None:
+    """Publish messages with a time to live of their own, or a time of the clock when they expire."""
+    command = Publish("link", producer, 0, list(bodies), [0] * len(bodies), sum(map(len, bodies)), ttl_ms=ttl_ms)
+    command.expires_ms = expires_ms
+    rig.do(command)
+
+
+def clock_ms(rig: Rig, after_ms: int) -> int:
+    """Return a time of the clock, in milliseconds since 1970 and rounded down, after a number of them."""
+    return max(1, (rig.now_us + rig.loop.correction_us) // 1000 + after_ms)
 
 
 def wait(rig: Rig, duration_us: int) -> None:
@@ -157,6 +173,75 @@ def test_many_expire_in_parts() -> None:
     assert (sum(seen), max(seen) <= 20) == (145, True)
 
 
+def test_a_message_expires_at_its_time_of_the_clock() -> None:
+    """Not before it and at most a millisecond after it; a time to live has precedence, and that of the queue bounds."""
+    rig = Rig()
+    rig.now_us = 5_000_500
+    declare(rig, "q")
+    declare(rig, "short", message_ttl_ms=100)
+    for name in ("q", "short"):
+        publish(rig, rig.producer(name), 0, b"a", expires_ms=5_200)
+        publish(rig, rig.producer(name), 300, b"b", expires_ms=5_200)
+    assert [rig.queue().expiry_of(word) for word in rig.queue().ready] == [5_200_500, 5_300_500]
+    assert all(5_100_500 <= rig.queue("short").expiry_of(word) < 5_101_000 for word in rig.queue("short").ready)
+    wait(rig, 199_499)
+    assert (rig.queue().depth, rig.queue("short").depth) == (2, 0)
+    wait(rig, 10_000)
+    assert rig.queue().depth == 1
+    rig = again(rig)
+    wait(rig, SECOND)
+    assert rig.queue().depth == 0
+
+
+@pytest.mark.parametrize("expires_ms", [1, 4_999, 5_000])
+def test_a_time_that_has_passed_is_never_offered(expires_ms: int) -> None:
+    """A consumer that waits does not get the message: it is a dead letter at once, without its time."""
+    rig = Rig()
+    declare(rig, "q", dead_letter="late")
+    consumer = rig.consumer("q")
+    rig.now_us = 5_000_000
+    rig.loop.set_credit(consumer, 10)
+    rig.do()
+    publish(rig, rig.producer("q"), 0, b"a", expires_ms=expires_ms)
+    assert list(rig.queue().held_by(consumer)) == []
+    wait(rig, 10_000)
+    (entry,) = rig.queue("late").entries.values()
+    assert entry.marks is not None
+    assert (entry.marks.reason, entry.expires_us, rig.queue().depth) == (MoveReason.EXPIRED, 0, 0)
+    wait(rig, 1000 * SECOND)
+    assert bodies_of(rig, "late") == [b"a"]
+
+
+def test_the_clock_of_the_arrival_counts() -> None:
+    """Its later steps change nothing; a time that no clock reaches is a hundred years at most."""
+    rig = Rig()
+    declare(rig, "q")
+    step_us = 3600 * SECOND
+    rig.loop.correct_clock(step_us, (rig.now_us, rig.now_us + step_us))
+    publish(rig, rig.producer("q"), 0, b"a", expires_ms=clock_ms(rig, 60_000))
+    publish(rig, rig.producer("q"), 0, b"b", expires_ms=(1 << 63) - 1)
+    rig.loop.correct_clock(3 * step_us, (rig.now_us + step_us, rig.now_us + 3 * step_us))
+    wait(rig, 59 * SECOND)
+    assert rig.queue().depth == 2
+    wait(rig, 2 * SECOND)
+    (word,) = rig.queue().ready
+    assert rig.queue().expiry_of(word) <= rig.now_us + 100 * 365 * 86_400 * SECOND
+
+
+def test_each_queue_of_a_fan_out_has_the_time() -> None:
+    """And what is moved away has it no more."""
+    rig = Rig()
+    for name in ("a", "b", "other"):
+        declare(rig, name)
+    rig.do(DeclareMuxer("key", "both", MuxerKind.SIMPLE))
+    rig.do(AttachMember("key", "both", "a"), AttachMember("key", "both", "b"))
+    publish(rig, rig.producer("/muxers/both"), 0, b"m", expires_ms=clock_ms(rig, 1000))
+    (word,) = rig.queue("a").ready
+    rig.do(MoveMessages("key", "a", [word >> 16], "other"))
+    wait(rig, 2 * SECOND)
+    assert [rig.queue(name).depth for name in ("a", "b", "other")] == [0, 0, 1]
+
+
 def test_a_large_message_has_its_time() -> None:
     """In chunks, and several of them in one run."""
     rig = Rig(config=EngineConfig(chunk_bytes=100))
@@ -186,6 +271,7 @@ def test_timers_of_messages_that_have_gone_take_no_memory() -> None:
 _STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("publish"), st.sampled_from((0, 5, 40, 1000)), st.integers(1, 4)),
+        st.tuples(st.just("publish until"), st.sampled_from((-7, 0, 1, 40, 1000)), st.integers(1, 4)),
         st.tuples(st.just("wait"), st.sampled_from((1_000, 4_999, 5_000, 50_000, 2_000_000)), st.just(0)),
         st.tuples(st.just("ttl"), st.sampled_from((0, 20, 300)), st.just(0)),
         st.tuples(st.just("take"), st.integers(1, 3), st.just(0)),
@@ -199,7 +285,7 @@ _STEPS = st.lists(
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=_STEPS)
 def test_messages_expire_as_a_model_says(steps: list[tuple[str, int, int]]) -> None:
-    """Each message is offered until its time and never after it, to the microsecond for its own time to live."""
+    """Each message is offered until its time and never after it, to the microsecond for its own time."""
     rig = Rig(SimulatedStorage(random.Random(1)), config=EngineConfig(dispatch_messages_max=5))
     declare(rig, "q", dead_letter="late")
     due: dict[bytes, tuple[int, int]] = {}
@@ -207,12 +293,19 @@ def test_messages_expire_as_a_model_says(steps: list[tuple[str, int, int]]) -> N
     number, queue_ms, held = 0, 0, list[tuple[int, bytes]]()
     consumer = 0
     for step, value, count in steps:
-        if step == "publish":
+        if step in ("publish", "publish until"):
             bodies = [b"%d" % (number + one) for one in range(count)]
             number += count
-            publish(rig, rig.producer("q"), value, *bodies)
-            times = [rig.now_us + 1000 * ms for ms in (value, queue_ms) if ms]
-            late = 2 * 1000 * queue_ms // 1024 + 2 if queue_ms and (not value or queue_ms < value) else 0
+            if step == "publish until":
+                expires_ms = clock_ms(rig, value)
+                publish(rig, rig.producer("q"), 0, *bodies, expires_ms=expires_ms)
+                # In whole milliseconds from the arrival on.
+                own_ms = max(0, -(-(1000 * expires_ms - rig.now_us) // 1000)) or -1
+            else:
+                publish(rig, rig.producer("q"), value, *bodies)
+                own_ms = value
+            times = [rig.now_us + 1000 * max(0, ms) for ms in (own_ms, queue_ms) if ms]
+            late = 2 * 1000 * queue_ms // 1024 + 2 if queue_ms and (not own_ms or queue_ms < own_ms) else 0
             due |= dict.fromkeys(bodies, (min(times), min(times) + late) if times else (0, 0))
         elif step == "wait":
             wait(rig, value)

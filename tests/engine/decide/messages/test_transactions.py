@@ -416,6 +416,25 @@ def test_a_step_of_the_clock_changes_no_time_to_live() -> None:
     assert 9_900 <= event.ttl_ms <= 10_000
 
 
+def test_a_time_of_the_clock_is_that_of_the_post() -> None:
+    """A step of the clock before the commit changes nothing; what had expired when it came is not offered."""
+    rig = Rig()
+    one, producer = begun(rig), rig.producer()
+    consumer = rig.consumer(credit=10)
+    now_ms = rig.now_us // 1000
+    posts(rig, one, producer, b"1", expires_ms=now_ms - 1)
+    posts(rig, one, producer, b"2", expires_ms=now_ms + 10_000)
+    rig.loop.correct_clock(3_600_000_000, (rig.now_us, rig.now_us + 3_600_000_000))
+    assert ended(rig, one) == COMMITTED
+    first, second = [event.ttl_ms for event in events_of(rig, Timed)]
+    assert first == 0
+    assert 9_900 <= second <= 10_000
+    assert rig.queue().held_by(consumer).count == 1
+    rig.now_us += 10_000
+    rig.do()
+    assert rig.queue().counters.discarded == 1
+
+
 def test_a_late_transaction_gives_up_what_failed_too_often() -> None:
     """As a rollback of its client does."""
     rig = Rig(config=EngineConfig(transaction_ms_max=10))

@@ -73,6 +73,8 @@ def test_whole_messages(payload: bytes) -> None:
     assert read_outline(payload).ttl_ms == (header.ttl or 0)
     is_last = properties.group_sequence == 0xFFFFFFFF
     assert read_outline(payload).group == group_code(properties.group_id or "", is_last=is_last)
+    expires_ms = 0 if header.ttl else properties.absolute_expiry_time or 0
+    assert read_outline(payload).expires_ms == (expires_ms and max(1, expires_ms))
 
 
 @pytest.mark.parametrize(
@@ -116,6 +118,7 @@ def test_what_is_recognised_is_what_a_scan_says(first: bytes, other: bytes, chan
     if hashes is not None:
         assert answer(candidate) == (alike.is_durable, hashes[0], False)
         assert read_outline(candidate).ttl_ms == alike.ttl_ms
+        assert read_outline(candidate).expires_ms == alike.expires_ms
         groups = alike.groups([candidate]) if alike.may_group else []
         assert (groups or [0]) == [read_outline(candidate).group]
     assert alike.id_hashes([first, candidate]) == (None if hashes is None else [read_outline(first).id_hash, *hashes])

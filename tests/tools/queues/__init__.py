@@ -1,0 +1,1 @@
+"""Tests of ambermq/tools/queues: the update of one queue or many."""
