@@ -1,9 +1,10 @@
 """The words of an ordered list whose entries are in a range of offsets."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from heapq import merge
 
-from ambermq.engine.entries.entry_word import WORD_BYTES, entry_of, pack_words, unpack_words
+from ambermq.engine.entries.entry_word import WORD_BYTES, entry_of, unpack_words
 from ambermq.snapshot.persistent_queue import PersistentQueue
 
 __all__ = ["last_entry", "words_below", "words_between", "words_from"]
@@ -24,15 +25,15 @@ def words_below(words: PersistentQueue, before: int) -> bytes:
 
 def words_between(words: PersistentQueue, first: int, end: int) -> bytes:
     """Return the packed words of an ordered queue whose entries are from `first` up to `end`."""
-    found: list[int] = []
-    above = (first << 16) - 1
+    found, above = b"", (first << 16) - 1
     while run := words.run_above(above):
-        some = [word for word in unpack_words(run) if word >> 16 < end]
-        found += some
-        if len(some) * WORD_BYTES < len(run):
+        # A range is often one entry of a long run.
+        size = bisect_left(memoryview(run).cast("Q"), end << 16) * WORD_BYTES
+        found += run[:size]
+        if size < len(run):
             break
-        above = some[-1]
-    return pack_words(found)
+        above = int.from_bytes(run[-WORD_BYTES:], "little")
+    return found
 
 
 def words_from(lists: Iterable[PersistentQueue], first: int) -> Iterator[int]:

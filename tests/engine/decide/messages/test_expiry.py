@@ -242,6 +242,23 @@ def test_each_queue_of_a_fan_out_has_the_time() -> None:
     assert [rig.queue(name).depth for name in ("a", "b", "other")] == [0, 0, 1]
 
 
+def test_messages_with_a_time_each_leave_together() -> None:
+    """By one event in a tick, whose messages are bounded: each time to look for costs more than a message."""
+    rig = Rig(config=EngineConfig(dispatch_messages_max=80))
+    declare(rig, "q")
+    producer = rig.producer("q")
+    for number in range(50):
+        publish(rig, producer, 0, b"m", expires_ms=clock_ms(rig, 100 + 61 * number % 2000))
+    rig.now_us += 10 * SECOND
+    seen, first = [], rig.loop.log.draft.next_offset
+    while rig.loop.schedule.timer_us <= rig.now_us:
+        before = rig.queue().depth
+        rig.step()
+        rig.completed()
+        seen.append(before - rig.queue().depth)
+    assert (sum(seen), max(seen), rig.loop.log.draft.next_offset - first) == (50, 10, 5)
+
+
 def test_a_large_message_has_its_time() -> None:
     """In chunks, and several of them in one run."""
     rig = Rig(config=EngineConfig(chunk_bytes=100))
