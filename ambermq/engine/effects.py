@@ -177,7 +177,7 @@ class ConsumerReady(Struct):
     follows: int = 0
     """The queue if it is non-destructive: the link reads its messages, and the engine delivers none; else 0."""
     held: tuple[int, ...] = ()
-    """The words that the link held when it was resumed; its peer may have settled some of them since."""
+    """The keys of what the link held when it was resumed; its peer may have settled some of it since."""
 
 
 @final

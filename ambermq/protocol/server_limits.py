@@ -81,11 +81,15 @@ class ServerLimits:
     uploads_bytes_max: int = 16 << 30
     """Bytes of all such messages of a virtual host that are not complete; they are on its disk. A message that would
     exceed it is rejected."""
-    uploads_unsynced_bytes: int = bounded(2 << 20, least=1)
+    uploads_unsynced_bytes: int = bounded(1 << 20, least=1)
     """Bytes of such messages of a virtual host that are written and not durable. The next ones wait, so that a sync
     stays short for other messages."""
     upload_ahead_bytes: int = bounded(2 << 20, least=1)
-    """Bytes of such messages of one connection that wait for the disk. With more the connection is not read from."""
+    """Bytes of such messages of one connection that wait for the disk. With more the windows of their sessions are
+    closed until half as many wait."""
+    upload_waiting_bytes: int = bounded(8 << 20, least=1)
+    """The same, as a bound for peers that ignore their windows, and for frames on their way: with more the connection
+    is not read from."""
     upload_idle_ms: int = bounded(60_000, least=1)
     """The link of such a message is detached if nothing of it arrives for this time."""
     memory_bytes_max: int = 0

@@ -19,7 +19,7 @@ from msgspec import Struct
 from ambermq.snapshot.persistent_map import PersistentMap
 from ambermq.snapshot.word_chunk import WORD_BYTES, unpack_words
 
-__all__ = ["EMPTY_COLUMN", "PersistentColumn"]
+__all__ = ["EMPTY_COLUMN", "PersistentColumn", "block_number"]
 
 _SHIFT = 9
 
@@ -49,6 +49,12 @@ class PersistentColumn(Struct, frozen=True):
             half = len(block) // 2
             yield block[:half], block[half:]
 
+    def block_of(self, key: int) -> tuple[bytes, bytes]:
+        """Return the packed rising keys of the block that `key` belongs to, and their values; no bytes without any."""
+        block = self._blocks.get(key >> _SHIFT, b"")
+        half = len(block) // 2
+        return block[:half], block[half:]
+
     def items(self) -> Iterator[tuple[int, int]]:
         """Yield keys and values in the order of the keys."""
         for keys, values in self.blocks():
@@ -60,17 +66,24 @@ class PersistentColumn(Struct, frozen=True):
 
     def with_values(self, keys: Sequence[int], values: Sequence[int]) -> "PersistentColumn":
         """Return the column with a value for each of `keys`, which rise."""
-        if keys and keys[0] >> _SHIFT == keys[-1] >> _SHIFT:
-            number = keys[0] >> _SHIFT
+        return self.with_packed(pack(f"<{len(keys)}Q", *keys), pack(f"<{len(keys)}Q", *values))
+
+    def with_packed(self, keys: bytes, values: bytes) -> "PersistentColumn":
+        """Return the same for packed keys and values, without an object for each."""
+        numbers = memoryview(keys).cast("Q")
+        if numbers and numbers[0] >> _SHIFT == numbers[-1] >> _SHIFT:
+            number = numbers[0] >> _SHIFT
             block = self._blocks.get(number, b"")
             after = _merged(block, keys, values)
             added = (len(after) - len(block)) // (2 * WORD_BYTES)
             return PersistentColumn(self._blocks.set(number, after), self.count + added)
         blocks, count, start = self._blocks.mutate(), self.count, 0
-        for number, group in groupby(keys, _range_of):
-            end = start + len(list(group))
+        while start < len(numbers):
+            number = numbers[start] >> _SHIFT
+            end = bisect_left(numbers, (number + 1) << _SHIFT, start)
+            some = slice(start * WORD_BYTES, end * WORD_BYTES)
             block = blocks.get(number, b"")
-            after = _merged(block, keys[start:end], values[start:end])
+            after = _merged(block, keys[some], values[some])
             count += (len(after) - len(block)) // (2 * WORD_BYTES)
             blocks[number] = after
             start = end
@@ -79,7 +92,7 @@ class PersistentColumn(Struct, frozen=True):
     def without(self, keys: Sequence[int]) -> "PersistentColumn":
         """Return the column without those of `keys` that it has; they rise."""
         blocks, count = self._blocks.mutate(), self.count
-        for number, group in groupby(keys, _range_of):
+        for number, group in groupby(keys, block_number):
             block = blocks.get(number)
             if block is None:
                 continue
@@ -92,18 +105,20 @@ class PersistentColumn(Struct, frozen=True):
         return PersistentColumn(blocks.finish(), count)
 
 
-def _range_of(key: int) -> int:
+def block_number(key: int) -> int:
+    """Return the number of the block that a key belongs to."""
     return key >> _SHIFT
 
 
-def _merged(block: bytes, keys: Sequence[int], values: Sequence[int]) -> bytes:
-    """Return a block with rising keys and their values."""
-    half, count = len(block) // 2, len(keys)
-    if not block or int.from_bytes(block[half - WORD_BYTES : half], "little") < keys[0]:
+def _merged(block: bytes, keys: bytes, values: bytes) -> bytes:
+    """Return a block with packed rising keys and their values."""
+    half = len(block) // 2
+    last, first = block[half - WORD_BYTES : half], keys[:WORD_BYTES]
+    if not block or int.from_bytes(last, "little") < int.from_bytes(first, "little"):
         # The frequent case: keys that come rise.
-        return b"".join((block[:half], pack(f"<{count}Q", *keys), block[half:], pack(f"<{count}Q", *values)))
+        return b"".join((block[:half], keys, block[half:], values))
     known = dict(zip(unpack_words(block[:half]), unpack_words(block[half:]), strict=True))
-    known.update(zip(keys, values, strict=True))
+    known.update(zip(unpack_words(keys), unpack_words(values), strict=True))
     rising = sorted(known)
     return pack(f"<{2 * len(known)}Q", *rising, *[known[key] for key in rising])
 

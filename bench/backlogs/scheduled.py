@@ -83,6 +83,9 @@ class _Sender:
                 raise PeerClosed(f"the broker sent {code:#x} {fields}")
 
     def _take_flow(self, fields: list[object]) -> None:
+        if fields[4] is None:
+            # The session's windows alone.
+            return
         count, credit = fields[5] or 0, fields[6] or 0
         assert isinstance(count, int)
         assert isinstance(credit, int)

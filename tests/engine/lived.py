@@ -25,6 +25,7 @@ from ambermq.engine.commands import (
     Upload,
 )
 from ambermq.engine.config import EngineConfig
+from ambermq.engine.effects import Effect
 from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.entry_word import pack_words
 from ambermq.engine.entries.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED
@@ -44,10 +45,11 @@ from ambermq.log.storage.disk import DiskStorage
 from ambermq.log.storage.worker_threads import InlineWorkers
 from tests.log.lives import CONFIG
 
-__all__ = ["LIVED", "Lived", "singles", "states_of"]
+__all__ = ["LIVED", "Lived", "complete", "singles", "states_of"]
 
 LIVED = replace(CONFIG, hot_bytes_max=1 << 16, hot_large_bytes_max=1 << 16)
 _ENGINE = EngineConfig(chunk_bytes=1500, dispatch_messages_max=7, dedup_ids_max=20)
+_READS_MAX = 1000
 _NAMES = ("one", "two", "three")
 
 
@@ -66,6 +68,11 @@ class _Fields:
 
 class Lived:
     """One directory, lived in again and again; what was written is durable after `end`, or killed before."""
+
+    sync_share = 0.8
+    """The probability that a tick ends with the syncs and reads that it began. At 1 no lock depends on the disk."""
+    is_reset = True
+    """Whether the virtual host is reset now and then."""
 
     def __init__(self, directory: Path, seed: int, *, config: LogConfig = LIVED) -> None:
         self.directory = str(directory)
@@ -109,15 +116,15 @@ class Lived:
     def step(self) -> None:
         """End a tick; sometimes what it wrote is synced."""
         self.loop.step(self.now_us)
-        if self.rng.random() < 0.8:
-            self.loop.completed(self.now_us)
+        if self.rng.random() < self.sync_share:
+            complete(self.loop, self.now_us)
 
     def settle_down(self) -> None:
         """Sync until every record is durable."""
         for _ in range(4):
             self.loop.step(self.now_us)
             self.now_us += 50_000
-            self.loop.completed(self.now_us)
+            complete(self.loop, self.now_us)
 
     def end(self, *, cleanly: bool = True) -> None:
         """End this life: by a close, or as a SIGKILL does."""
@@ -157,6 +164,11 @@ class Lived:
             command = Publish("link", self.rng.choice(producers), 0, bodies, hashes, size)
             if self.rng.random() < 0.15:
                 command.delay_ms = self.rng.choice((1, 900, 5000))
+                if len(self.bodies) % 2:
+                    # Each has a time of its own; the time of the first one may have passed.
+                    now_ms, step_ms = self.now_us // 1000 + 1, command.delay_ms
+                    command.times_ms = [now_ms + index * step_ms for index in range(len(bodies))]
+                    command.time_ms, command.delay_ms = now_ms, 0
             if len(self.bodies) % 3 == 0:
                 command.priority = len(self.bodies) % 10
             if len(self.bodies) % 4 == 1:
@@ -222,7 +234,7 @@ class Lived:
                 self.loop.submit(DetachConsumer(self.rng.choice(consumers)))
             case 4 if producers:
                 self.loop.submit(DetachProducer(self.rng.choice(producers)))
-            case 5 if self.rng.random() < 0.2:
+            case 5 if self.rng.random() < 0.2 and self.is_reset:
                 self.loop.submit(ResetHost("key"))
             case 6:
                 self.loop.submit(UpdateQueue("key", name, totals_of, {"messages_max": self.rng.choice((0, 5, 50))}))
@@ -258,6 +270,19 @@ class Lived:
         events = [event for batch in recovery.batches() for event in events_of(batch)]
         recovery.close()
         return events
+
+
+def complete(loop: DurableLoop, now_us: int) -> list[Effect]:
+    """Complete the syncs in flight, and every read of a delivery; return the effects.
+
+    So a delivery leaves at the same time wherever its bodies are: in memory, in a segment, or in a compressed one.
+    """
+    effects = loop.completed(now_us)
+    for _ in range(_READS_MAX):
+        if not loop._release.queues:
+            return effects
+        effects += loop.completed(now_us)
+    raise AssertionError(loop)
 
 
 def singles(events: list[Event]) -> list[Event]:

@@ -15,7 +15,7 @@ from ambermq.tools.compaction.job import run_compaction
 from ambermq.tools.compaction.local_runner import LocalRunner
 from ambermq.tools.compaction.preview import Outcome
 from ambermq.tools.terminal.errors import ToolError
-from tests.engine.lived import LIVED, Lived
+from tests.engine.lived import LIVED, Lived, complete
 
 __all__ = ["NONE", "LivedBroker", "answerable", "compact", "live_bodies"]
 
@@ -54,7 +54,7 @@ class LivedBroker:
         loop.submit(command)
         for _ in range(_TICKS):
             lived.now_us += 1000
-            for effect in (*loop.step(lived.now_us), *loop.completed(lived.now_us)):
+            for effect in (*loop.step(lived.now_us), *complete(loop, lived.now_us)):
                 if isinstance(effect, Answered | RefusedCommand) and effect.key is getattr(command, "key", None):
                     if isinstance(effect, RefusedCommand):
                         raise ToolError(effect.description)

@@ -108,7 +108,7 @@ class AttachConsumer(SignedCommand):
     keeping: Keeping = KEEPS_NOTHING
     """How it keeps its unsettled deliveries."""
     resumes: Mapping[int, Outcome | None] | None = None
-    """The words that its peer has not settled, each with its outcome, if that resumes a link; None if it does not."""
+    """The keys of what its peer has not settled, each with its outcome, if that resumes a link; None if it does not."""
 
 
 @final
@@ -152,9 +152,11 @@ class ExpireLinks(Struct):
 
 @final
 class EndSuspended(Struct):
-    """End a suspended link whose time has come. Only the engine creates it."""
+    """End a suspended link whose time has come. What it holds returns, each with one more failed delivery."""
 
     link: int
+    is_forced: bool = False
+    """Whether it ends before its time."""
 
 
 @final

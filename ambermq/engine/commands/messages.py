@@ -67,6 +67,8 @@ class Publish(Struct):
     """The delivery-tag to keep until the sender settles it: that of one message; empty for none."""
     upload: Upload | None = None
     """The pieces of a single large message that are stored already; its body is the last piece. None for none."""
+    times_ms: list[int] | None = None
+    """The `time_ms` of each message, if they differ; else None."""
 
     @property
     def heads(self) -> Sequence[Buffer]:
@@ -87,7 +89,7 @@ class Publish(Struct):
             or other.settled is not self.settled
             or other.ttl_ms != self.ttl_ms
             or other.transaction is not self.transaction
-            or other.time_ms != self.time_ms
+            or bool(other.time_ms) is not bool(self.time_ms)
             or other.delay_ms != self.delay_ms
             or other.priority != self.priority
             or self.tag
@@ -103,6 +105,10 @@ class Publish(Struct):
         if self.groups or other.groups:
             none, others = [0] * len(self.bodies), [0] * len(other.bodies)
             self.groups = (self.groups or none) + (other.groups or others)
+        if other.time_ms != self.time_ms or self.times_ms or other.times_ms:
+            if self.times_ms is None:
+                self.times_ms = [self.time_ms] * len(self.bodies)
+            self.times_ms += other.times_ms or [other.time_ms] * len(other.bodies)
         self.bodies += other.bodies
         self.id_hashes += other.id_hashes
         self.size += other.size
@@ -135,6 +141,7 @@ class Publish(Struct):
             self.groups[start:end],
             self.tag,
             upload,
+            self.times_ms and self.times_ms[start:end],
         )
 
 

@@ -55,7 +55,8 @@ class Post(Struct):
             or theirs.producer != ours.producer
             or theirs.durable is not ours.durable
             or theirs.ttl_ms != ours.ttl_ms
-            or (theirs.time_ms, theirs.delay_ms, theirs.priority) != (ours.time_ms, ours.delay_ms, ours.priority)
+            or bool(theirs.time_ms) is not bool(ours.time_ms)
+            or (theirs.delay_ms, theirs.priority) != (ours.delay_ms, ours.priority)
             or ((ours.ttl_ms or ours.delay_ms) and other.time_us != self.time_us)
             or other.reserving != self.reserving
             or [queues for queues, _ in other.keys] != [queues for queues, _ in self.keys]

@@ -103,7 +103,8 @@ def started(state: State, context: DecisionContext) -> list[Event]:
 
 def _settle(state: State, command: Settle, context: DecisionContext) -> Decision:
     effects: list[Effect] = [] if command.reply is None else [OutcomeApplied(command.reply)]
-    consumer = state.consumers.get(command.consumer)
+    # Locks expire of suspended links, too.
+    consumer = state.consumers.get(command.consumer) or state.suspended.get(command.consumer)
     queue = None if consumer is None else state.queues.get(consumer.queue)
     if queue is None:
         return [], effects

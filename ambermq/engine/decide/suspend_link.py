@@ -4,8 +4,8 @@ Rule 1. A link is suspended only if it leaves something unsettled, and within th
         ends as a link that keeps nothing.
 Rule 2. What a link holds returns in parts (release_parts.py), each with one more failed delivery.
 Rule 3. An attach with the key of a suspended link ends it first, unless it resumes it.
-Rule 4. Links of temporary queues, of queues that end with their consumers, of queues with locks, and of shared
-        subscriptions keep nothing.
+Rule 4. Links of temporary queues, of queues that end with their consumers, and of shared subscriptions keep nothing.
+Rule 5. A lock counts on while its link is suspended. At its end the message returns, as that of a link that is not.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,6 +25,8 @@ from ambermq.engine.commands import (
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.release_parts import CHANGES_PER_RETURN
 from ambermq.engine.effects import NOW, Deliver, Effect, Unfinished
+from ambermq.engine.entries.delivery_key import delivery_key, word_of
+from ambermq.engine.entries.entry import PLAIN
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, unpack_words
 from ambermq.engine.entries.outcome import MODIFIED_FAILED, Outcome
 from ambermq.engine.events import Event, LinkEnded, LinkResumed, LinkSuspended, Settled, TagsKept
@@ -60,7 +62,7 @@ def may_suspend(state: State, queue: Queue) -> bool:
     subscription = state.subscriptions.get(queue.id)
     is_shared = subscription is not None and subscription.is_shared
     ends_by_itself = queue.lifetime is not Lifetime.PERMANENT or queue.settings.auto_delete
-    return not (ends_by_itself or queue.settings.lock_ms or is_shared)
+    return not (ends_by_itself or is_shared)
 
 
 def suspended(state: State, link: Consumer | Producer, suspension: Suspension, context: DecisionContext) -> list[Event]:
@@ -146,27 +148,35 @@ def ended_on(state: State, queue: int, command: AttachConsumer, context: Decisio
 def resumed(
     state: State, command: AttachConsumer, queue: int, consumer: int, context: DecisionContext
 ) -> tuple[list[Event], tuple[int, ...]]:
-    """Return the events by which a new consumer resumes a suspended link, and the words that this held.
+    """Return the events by which a new consumer resumes a suspended link, and the keys of what this held.
 
     `context` is that after the new consumer's attach. The outcomes that the peer has reached apply now.
     """
     known = state.suspended.get(state.suspended_ids.get(key_of(command), 0))
     if command.resumes is None or known is None or known.queue != queue:
         return [], ()
-    held = unpack_words(state.queues[queue].held_by(known.id).to_bytes())
+    held = _keys_held(state.queues[queue], known.id)
     events: list[Event] = [LinkResumed(context.next_offset, context.now_us, known.id, consumer)]
     for outcome, words in _by_outcome(held, command.resumes).items():
         offset = context.next_offset + len(events)
         events.append(Settled(offset, context.now_us, queue, consumer, outcome, pack_words(words)))
-    return events, tuple(held)
+    return events, held
+
+
+def _keys_held(queue: Queue, link: int) -> tuple[int, ...]:
+    """Return the keys of the deliveries that a link holds."""
+    words = unpack_words(queue.held_by(link).to_bytes())
+    if not queue.settings.lock_ms:
+        return words
+    return tuple([delivery_key(word, queue.entries.get(word >> 16, PLAIN).attempt) for word in words])
 
 
 def _by_outcome(held: tuple[int, ...], resumes: Mapping[int, Outcome | None]) -> dict[Outcome, list[int]]:
     words: dict[Outcome, list[int]] = {}
-    for word in held:
-        outcome = resumes.get(word)
+    for key in held:
+        outcome = resumes.get(key)
         if outcome is not None:
-            words.setdefault(outcome, []).append(word)
+            words.setdefault(outcome, []).append(word_of(key))
     return words
 
 
@@ -197,12 +207,11 @@ def _resend(state: State, command: ResendHeld, context: DecisionContext) -> Deci
     elapsed_us = state.elapsed_us(context.now_us)
     effects: list[Effect] = []
     for word in command.words:
-        if word in held:
-            entries = [queue.entries.get(word >> 16)]
-            # One message each: a large one is read and held by itself.
-            effect = Deliver(command.consumer, command.link, queue.id, (word,), entries, after=NOW, is_resumed=True)
-            effect.elapsed_us = elapsed_us
-            effects.append(effect)
+        # One message each: a large one is read and held by itself. The link waits for an answer to each word.
+        words, entries = ((word,), [queue.entries.get(word >> 16)]) if word in held else ((), [])
+        effect = Deliver(command.consumer, command.link, queue.id, words, entries, after=NOW, is_resumed=True)
+        effect.elapsed_us = elapsed_us
+        effects.append(effect)
     return [], effects
 
 
@@ -236,7 +245,10 @@ def _expire(state: State, command: ExpireLinks, context: DecisionContext) -> Dec
 
 def _end(state: State, command: EndSuspended, context: DecisionContext) -> Decision:
     known = state.suspended.get(command.link)
-    if known is None or not 0 < known.until_us <= state.elapsed_us(context.now_us):
+    if known is None:
+        return [], []
+    is_due = 0 < known.until_us <= state.elapsed_us(context.now_us)
+    if not is_due and not command.is_forced:
         return [], []
     part = _end_part(state, known, context)
     return part, [] if type(part[-1]) is LinkEnded else [Unfinished(command)]

@@ -3,7 +3,7 @@
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, unpack_words
 from ambermq.snapshot.persistent_queue import PersistentQueue
 
-__all__ = ["merge_returned"]
+__all__ = ["merge_returned", "merge_rising"]
 
 
 def merge_returned(returned: PersistentQueue, words: bytes) -> PersistentQueue:
@@ -16,13 +16,17 @@ def merge_returned(returned: PersistentQueue, words: bytes) -> PersistentQueue:
         return returned
     run = unpack_words(words)
     if len(run) > 1:
-        run = tuple(sorted(run))
-        words = pack_words(run)
-    if not returned or _number(returned.last()) < run[0]:
-        return returned.push(words)
-    if run[-1] < _number(returned.head(1)):
-        return returned.push_front(words)
-    return returned.insert_ordered(list(run))
+        words = pack_words(sorted(run))
+    return merge_rising(returned, words)
+
+
+def merge_rising(ordered: PersistentQueue, words: bytes) -> PersistentQueue:
+    """Return the same for `words` that rise; at the end their number does not matter."""
+    if not ordered or _number(ordered.last()) < _number(words):
+        return ordered.push(words)
+    if _number(words[-WORD_BYTES:]) < _number(ordered.head(1)):
+        return ordered.push_front(words)
+    return ordered.insert_ordered(list(unpack_words(words)))
 
 
 def _number(word: bytes) -> int:

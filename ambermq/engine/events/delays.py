@@ -7,8 +7,9 @@ from typing import Final, final
 
 from msgspec import Struct
 
-from ambermq.engine.entries.entry_word import WORD_BYTES, ranges_of, total_size
+from ambermq.engine.entries.entry_word import WORD_BYTES, entry_of, pack_words, ranges_of, total_size, unpack_words
 from ambermq.engine.events.event_type import EventType, Facts, IndexKeys, Layout, SizeBound
+from ambermq.engine.events.line_template import Choice
 from ambermq.engine.events.messages.fan_out import add_fanned, queues_of
 from ambermq.engine.events.record_draft import RecordDraft
 
@@ -29,24 +30,45 @@ class Scheduled(Struct):
     time_us: int
     queues: tuple[int, ...]
     due_us: int
-    """When they are available, by the clock of `time_us`."""
+    """When the first of them is available, by the clock of `time_us`."""
     words: bytes
+    dues: bytes = b""
+    """When each of them is available, packed; empty if all are at once."""
+
+    def elapsed_dues(self, stepped_us: int) -> bytes:
+        """Return when each of them is available, in elapsed time, packed; `stepped_us` are the steps of the clock."""
+        if not self.dues:
+            return pack_words((self.due_us - stepped_us,)) * (len(self.words) // WORD_BYTES)
+        return pack_words([due_us - stepped_us for due_us in unpack_words(self.dues)]) if stepped_us else self.dues
+
+    def due_us_of(self, entry: int) -> int:
+        """Return when one of the messages is available."""
+        each = dict(zip(map(entry_of, unpack_words(self.words)), unpack_words(self.dues), strict=False))
+        return each.get(entry, self.due_us)
 
 
 def _write_scheduled(draft: RecordDraft, event: Scheduled) -> int:
     return add_fanned(
-        draft, _SCHEDULED, event, ref=event.due_us, count=len(event.words) // WORD_BYTES, meta=event.words
+        draft,
+        _SCHEDULED,
+        event,
+        ref=event.due_us,
+        count=len(event.words) // WORD_BYTES,
+        aux=1 if event.dues else 0,
+        meta=event.words + event.dues,
     )
 
 
 def _read_scheduled(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Scheduled:
     split = row[7] * WORD_BYTES
-    return Scheduled(offset, time_us, queues_of(row, meta[split:]), row[5], meta[:split])
+    end = split + split * row[8]
+    return Scheduled(offset, time_us, queues_of(row, meta[end:]), row[5], meta[:split], meta[split:end])
 
 
 def _scheduled_facts(event: Scheduled) -> Facts:
     facts: Facts = {"count": len(event.words) // WORD_BYTES, "bytes": total_size(event.words), "due_us": event.due_us}
-    return facts | {"delay_ms": (event.due_us - event.time_us) // 1000, "offsets": ranges_of(event.words)}
+    facts |= {"delay_ms": (event.due_us - event.time_us) // 1000, "offsets": ranges_of(event.words)}
+    return facts | ({"last_due_us": max(unpack_words(event.dues))} if event.dues else {})
 
 
 @final
@@ -80,17 +102,22 @@ TYPES: Final = (
         listed_after=_PUBLISHED,
         layout=Layout(
             queue="queue; 0 with FANOUT",
-            ref="due_us: when they are available",
+            ref="due_us: when the first of them is available",
             count="words",
-            meta="the words; then queue ids (FANOUT)",
+            aux="1 if their times differ",
+            meta="the words; then when each is available (aux); then queue ids (FANOUT)",
         ),
         write=_write_scheduled,
         read=_read_scheduled,
         keys=IndexKeys.WORDS,
         queue="queues",
         facts=_scheduled_facts,
-        facts_text="`queues` `queue_ids` `count` `bytes` `due_us` `delay_ms` `offsets`",
-        line=("{count:messages} of {queue_ids:queues} scheduled, available in {delay_ms:,} ms: {offsets:ranges}",),
+        facts_text="`queues` `queue_ids` `count` `bytes` `due_us` `delay_ms` `offsets`; `last_due_us`, if times differ",
+        line=(
+            "{count:messages} of {queue_ids:queues} scheduled, ",
+            Choice("last_due_us", "the first "),
+            "available in {delay_ms:,} ms: {offsets:ranges}",
+        ),
     ),
     EventType(
         event=Due,

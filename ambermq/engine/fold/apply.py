@@ -67,6 +67,7 @@ from ambermq.engine.fold.suspended_links import (
     link_ended,
     link_resumed,
     link_suspended,
+    settled_of,
     suspended_at_start,
     tags_kept,
     with_returned,
@@ -133,7 +134,10 @@ def settled(state: State, event: Settled) -> State:
     queues = state.queues.set(
         event.queue, queue.settle(event.consumer, event.words, event.outcome, event.time_us - state.stepped_us)
     )
-    return replace(state, time_us=event.time_us, queues=queues)
+    state = replace(state, time_us=event.time_us, queues=queues)
+    if state.suspended_held:
+        return settled_of(state, event.consumer, len(event.words) // WORD_BYTES)
+    return state
 
 
 def _started(state: State, event: Started) -> State:

@@ -24,8 +24,8 @@ def timed(state: State, event: Timed) -> State:
 
 def scheduled(state: State, event: Scheduled) -> State:
     """Return the state after messages are scheduled for later."""
-    due_us = state.elapsed_us(event.due_us)
-    return _on_queues(state, event, lambda queue: queue.schedule(event.words, due_us))
+    dues = event.elapsed_dues(state.stepped_us)
+    return _on_queues(state, event, lambda queue: queue.schedule(event.words, dues))
 
 
 def prioritized(state: State, event: Prioritized) -> State:
@@ -58,6 +58,10 @@ def duplicated(state: State, event: Duplicated) -> State:
 
 def _on_queues(state: State, event: _Mark, change: Callable[[Queue], Queue]) -> State:
     """Return the state after a change of each queue of the event that exists."""
+    if len(event.queues) == 1:
+        queue = state.queues.get(event.queues[0])
+        after = state.queues if queue is None else state.queues.set(queue.id, change(queue))
+        return state.with_fields(time_us=event.time_us, queues=after)
     queues = state.queues.mutate()
     for queue_id in event.queues:
         queue = queues.get(queue_id)

@@ -22,6 +22,7 @@ __all__ = [
     "link_ended",
     "link_resumed",
     "link_suspended",
+    "settled_of",
     "suspended_at_start",
     "tags_kept",
     "with_returned",
@@ -78,6 +79,15 @@ def link_ended(state: State, event: LinkEnded) -> State:
         return state
     queue = queue.release_consumer(known.id, MODIFIED_FAILED, state.elapsed_us(event.time_us))
     return state.with_queue(queue, event.time_us)
+
+
+def settled_of(state: State, link: int, count: int) -> State:
+    """Return the state after so many deliveries of a suspended link have ended: by locks, or as parts of its end."""
+    known = state.suspended.get(link)
+    if known is None:
+        return state
+    suspended = state.suspended.set(link, with_changes(known, held=known.held - count))
+    return state.with_fields(suspended=suspended, suspended_held=state.suspended_held - count)
 
 
 def tags_kept(state: State, event: TagsKept) -> State:

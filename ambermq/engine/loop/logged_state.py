@@ -28,6 +28,7 @@ from ambermq.engine.events import (
     Identified,
     Keyed,
     LinkEnded,
+    LinkResumed,
     LinkSuspended,
     Moved,
     Prioritized,
@@ -56,6 +57,7 @@ from ambermq.engine.loop.timers.rate_timers import RateTimers
 from ambermq.engine.loop.timers.unused_queues import UnusedQueues
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
+from ambermq.engine.model.suspended_link import SuspendedLink
 from ambermq.engine.records.writer import WRITE
 from ambermq.engine.routing.router import WIRING, Router
 from ambermq.log.write.log import Log
@@ -125,6 +127,8 @@ class LoggedState:
                 self._unused.note_use(
                     before.queues.get(before.consumers[event.link].queue), self.state.elapsed_us(event.time_us)
                 )
+        if type(event) is LinkEnded:
+            self._locks.forget(event.link)
         until_us = event.until_us if type(event) is LinkSuspended else 0
         self._link_timers.watch(event.link, until_us)
         self._has_timers |= bool(until_us)
@@ -161,6 +165,9 @@ class LoggedState:
         """End the locks of a queue that has none any more."""
         for consumer in state.receivers.get(queue, ()):
             self._locks.forget(consumer)
+        for link in state.suspended.values():
+            if link.queue == queue:
+                self._locks.forget(link.id)
 
     def _note_producer(self, before: State, event: ProducerAttached | ProducerDetached) -> None:
         """Note a producer that has come or gone; `before` is the state before that."""
@@ -182,7 +189,7 @@ class LoggedState:
                 by_time.setdefault(due_us, []).append(word >> 16)
         for due_us, entries in by_time.items():
             self._has_timers = True
-            self._due_timers.add(queue, entries, due_us)
+            self._due_timers.delay(queue, entries, due_us)
 
     def _note_expired(self, queue_id: int, words: bytes, time_us: int) -> None:
         """Note those of returned words that have expired while a consumer had them."""
@@ -221,6 +228,8 @@ class LoggedState:
         self._blocks.start(self.state)
         self._link_timers.start(self.state)
         self._has_timers |= bool(self.state.suspended)
+        for link in self.state.suspended.values():
+            self._lock_suspended(link)
         for queue in self.state.queues.values():
             self._has_ttl |= bool(queue.runs or queue.settings.message_ttl_ms)
             if queue.aside:
@@ -241,11 +250,12 @@ class LoggedState:
     def _note_scheduled(self, event: Scheduled) -> None:
         """Set the timers of messages that are scheduled for later."""
         self._has_timers = True
-        entries, due_us = [word >> 16 for word in unpack_words(event.words)], self.state.elapsed_us(event.due_us)
+        entries = [word >> 16 for word in unpack_words(event.words)]
+        dues = unpack_words(event.elapsed_dues(self.state.stepped_us))
         for queue_id in event.queues:
             queue = self.state.queues.get(queue_id)
             if queue is not None:
-                self._due_timers.add(queue, entries, due_us)
+                self._due_timers.schedule(queue, entries, dues)
 
     def _note_delivered(self, event: Moved) -> None:
         """Set the timers of scheduled messages that are available now, and expire by their own time to live."""
@@ -266,6 +276,16 @@ class LoggedState:
         words = unpack_words(event.words)
         attempts = [queue.entries.get(word >> 16, PLAIN).attempt for word in words]
         self._locks.start(queue, event.consumers[0], words, attempts, self.state.elapsed_us(event.time_us), lock_ms)
+
+    def _lock_suspended(self, link: SuspendedLink) -> None:
+        """Begin the locks of what a link keeps over a start: nothing says when they began."""
+        queue = self.state.queues.get(link.queue)
+        if queue is not None and queue.settings.lock_ms:
+            self.demand.has_locks = True
+            words = unpack_words(queue.held_by(link.id).to_bytes())
+            attempts = [queue.entries.get(word >> 16, PLAIN).attempt for word in words]
+            now_us = self.state.elapsed_us(self.state.time_us)
+            self._locks.start(queue, link.id, words, attempts, now_us, queue.settings.lock_ms)
 
     def _note_exhausted(self, queue_id: int, words: bytes) -> None:
         """Note those of returned words whose deliveries have failed as often as their queue allows."""
@@ -347,6 +367,8 @@ class LoggedState:
                 self._note_detached(before, event.consumer, event.time_us)
             elif isinstance(event, (LinkSuspended, LinkEnded)):
                 self._note_suspended(before, event)
+            elif type(event) is LinkResumed:
+                self._locks.succeed(event.link, event.successor)
             elif type(event) is Moved:
                 changes += (len(event.words) // WORD_BYTES) * len(event.targets)
                 for queue in event.targets:

@@ -130,7 +130,7 @@ class TimedState(DecidedState):
         count_max = max(1, self.config.dispatch_messages_max // (1 + len(open_ones) // 16))
 
         def queue_of(consumer: int) -> Queue | None:
-            known = state.consumers.get(consumer)
+            known = state.consumers.get(consumer) or state.suspended.get(consumer)
             return None if known is None else state.queues.get(known.queue)
 
         def keeps(consumer: int, word: int) -> bool:

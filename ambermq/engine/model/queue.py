@@ -17,7 +17,7 @@ from ambermq.engine.entries.expiry_runs import NO_RUNS, extended
 from ambermq.engine.entries.marks import SetAsideFor, cut_description
 from ambermq.engine.entries.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
-from ambermq.engine.entries.redelivery_order import merge_returned
+from ambermq.engine.entries.redelivery_order import merge_returned, merge_rising
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.queue_contents import QueueContents
 from ambermq.engine.model.queue_parts import columns
@@ -35,6 +35,7 @@ from ambermq.engine.model.queue_parts.levels import (
     without_below,
     without_words,
 )
+from ambermq.engine.model.queue_parts.scheduled_times import with_dues
 from ambermq.engine.model.queue_parts.word_ranges import last_entry, words_below, words_between
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.snapshot.persistent_map import PersistentMap
@@ -63,7 +64,9 @@ class Queue(QueueContents, frozen=True):
 
     def _push_timed(self, words: bytes, size: int, now_us: int) -> "Queue":
         first = entry_of(int.from_bytes(words[:WORD_BYTES], "little"))
-        runs = extended(self.runs if self.depth else NO_RUNS, first, now_us, self.settings.message_ttl_ms)
+        # A scheduled message has no run: the messages of one event may come to the tail together, or one by one.
+        is_empty = self.depth == self.scheduled.count
+        runs = extended(NO_RUNS if is_empty else self.runs, first, now_us, self.settings.message_ttl_ms)
         pushed = self.published + len(words) // WORD_BYTES
         return replace(self, ready=self.ready.push(words), size=self.size + size, published=pushed, runs=runs)
 
@@ -73,13 +76,13 @@ class Queue(QueueContents, frozen=True):
             self, entries=columns.with_expiry(self.entries, first, count, expires_us), timed=self.timed + count
         )
 
-    def schedule(self, words: bytes, due_us: int) -> "Queue":
-        """Return the queue with those of packed `words` waiting until an elapsed time that were never acquired."""
+    def schedule(self, words: bytes, dues: bytes) -> "Queue":
+        """Return the queue with those of packed `words` waiting that were never acquired; `dues` are their times."""
         taken, ready = self.ready.remove_ordered(words)
         if not taken:
             return self
-        dues = self.dues.with_value([word >> 16 for word in unpack_words(taken)], due_us)
-        return replace(self, ready=ready, scheduled=merge_returned(self.scheduled, taken), dues=dues)
+        scheduled = merge_rising(self.scheduled, taken)
+        return replace(self, ready=ready, scheduled=scheduled, dues=with_dues(self.dues, taken, words, dues))
 
     def group(self, first: int, count: int, codes: bytes) -> "Queue":
         """Return the queue with groups of `count` entries from `first` on, as an event has them."""

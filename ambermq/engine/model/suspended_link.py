@@ -46,7 +46,7 @@ class SuspendedLink:
     until_us: int = 0
     """The elapsed time of its end; 0 while its session or connection lasts."""
     held: int = 0
-    """The deliveries that it held when it was suspended, or the kept delivery-tags."""
+    """The deliveries that it holds, or the kept delivery-tags."""
 
     @property
     def is_receiver(self) -> bool:

@@ -24,11 +24,13 @@ def alike_sizes(records: bytes, row: int) -> list[int]:
     """Return the body sizes of the records behind a row that are like it, and whose offsets follow one another.
 
     Alike are records whose columns are equal, but for offset, length of the body and hash of the message-id. They
-    are compared in windows, each four times as large as the one before; the first that is not alike ends the search.
+    are compared in windows, each four times as large as the one before. After one that is not alike they become
+    smaller, down to the first size: of the end of a run, few rows are left to be read one by one.
     """
     view = memoryview(records)
     sizes: list[int] = []
     width, left = _WINDOW, len(view) // _SIZE - row
+    largest = left
     while left > 1:
         # A window begins with the last record of the one before.
         count = min(width, left)
@@ -36,10 +38,13 @@ def alike_sizes(records: bytes, row: int) -> list[int]:
         numbers = window.cast("I")
         # Offsets rise in a batch: with a gap the last one is further away.
         if numbers[-_NUMBERS] - numbers[0] != count - 1 or not _are_alike(window, numbers):
-            break
+            if count <= _WINDOW:
+                break
+            width = largest = max(_WINDOW, count // 4)
+            continue
         lengths = numbers[_BODY_LENGTH::_NUMBERS]
         sizes += [lengths[0]] * (count - 1) if _is_constant(lengths) else lengths.tolist()[1:]
-        row, left, width = row + count - 1, left - count + 1, width * 4
+        row, left, width = row + count - 1, left - count + 1, min(width * 4, largest)
     return sizes
 
 

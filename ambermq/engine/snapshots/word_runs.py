@@ -170,5 +170,5 @@ class WordRuns:
             if not count or end > len(payload) or any(map(ge, keys, keys[1:])):
                 raise ImageFault(f"a run of {count} scheduled entries of queue {queue} is not whole and in order")
             dues = self.dues.get(queue, EMPTY_COLUMN)
-            self.dues[queue] = dues.with_values(keys, unpack_words(payload[middle:end]))
+            self.dues[queue] = dues.with_packed(payload[position:middle], payload[middle:end])
             position = end

@@ -113,7 +113,7 @@ def _head_bytes(post: Post, chunk_bytes: int) -> int:
     if messages.ttl_ms:
         size += RECORD.size + queues_bytes + WORD_BYTES
     if messages.time_ms or messages.delay_ms:
-        size += RECORD.size + queues_bytes + WORD_BYTES * len(messages.bodies)
+        size += RECORD.size + queues_bytes + WORD_BYTES * len(messages.bodies) * (2 if messages.times_ms else 1)
     if messages.priority != PRIORITY_DEFAULT:
         size += RECORD.size + queues_bytes
     for queues, keys in post.keys:

@@ -2,6 +2,7 @@
 
     partial deliveries, unread input, attached links and what they name           counted as they change
     unsent output, unsettled deliveries, waiting transfers, answers and requests    counted by a survey, once a second
+    suspended links with the deliveries and delivery-tags that they keep           the same; they have no account
 
 Rule 1. Whole frames are never counted: they are processed within their read.
 Rule 2. At `high_bytes` no new delivery may begin. At `bytes_max` connections are closed, the largest account first.
@@ -14,19 +15,21 @@ from typing import Any, Final, final
 from ambermq.protocol.amqp10.performatives.base import Composite
 from ambermq.protocol.amqp10.types.values import Array, Described, Map
 
-__all__ = ["LINK_BYTES", "UNSETTLED_BYTES", "MemoryAccount", "MemoryBudget", "memory_of"]
+__all__ = ["LINK_BYTES", "UNSETTLED_BYTES", "MemoryAccount", "MemoryBudget", "memory_of", "suspended_bytes"]
 
 LINK_BYTES: Final = 4096
 """An estimate of the memory of a link without its attach: the link, its producer or consumer, their names in maps."""
 UNSETTLED_BYTES: Final = 64
 """An estimate of the memory of an unsettled delivery: its token, and its share of a run."""
+_SUSPENDED_BYTES: Final = 1024
+"""An estimate of the memory of a suspended link: its names in the state, and the timer of its end."""
 
 
 @final
 class MemoryBudget:
     """The sum of all accounts, and its bounds in bytes."""
 
-    __slots__ = ("bytes_max", "completed_bytes", "deliveries_begun", "held_bytes", "high_bytes")
+    __slots__ = ("bytes_max", "completed_bytes", "deliveries_begun", "held_bytes", "high_bytes", "suspended_bytes")
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
@@ -38,6 +41,13 @@ class MemoryBudget:
         """What deliveries gave back when they were complete, since the beginning: the progress of the peers."""
         self.deliveries_begun = 0
         """The number of deliveries of several frames that have begun."""
+        self.suspended_bytes = 0
+        """The part of `held_bytes` that suspended links hold."""
+
+    def survey_suspended(self, size: int) -> None:
+        """Count what suspended links hold now, instead of what the last survey found."""
+        self.held_bytes += size - self.suspended_bytes
+        self.suspended_bytes = size
 
 
 @final
@@ -92,6 +102,11 @@ class MemoryAccount:
         """
         spared = min(message_bytes_max, self._budget.bytes_max // 16)
         return max(self.held_bytes - spared, 0), self._unfinished > 0, -self._first_begun, self.held_bytes
+
+
+def suspended_bytes(links: int, held: int) -> int:
+    """Return the memory of suspended links that keep so many deliveries or delivery-tags, in bytes."""
+    return links * _SUSPENDED_BYTES + held * UNSETTLED_BYTES
 
 
 def memory_of(value: Any) -> int:

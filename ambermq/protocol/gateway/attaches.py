@@ -49,6 +49,8 @@ __all__ = ["AttachPeer", "Attaches"]
 
 _CONNECTIONS: Final = "$connections"
 """The affairs of connections: the rule for it lets a user take the links of others."""
+_TAG_BYTES: Final = 16
+"""The size of the delivery-tags that the broker makes."""
 
 
 class AttachPeer(ConnectionPeer, SourcePeer, Protocol):
@@ -179,7 +181,9 @@ class Attaches:
             return
         consumer_link = ConsumerLink(self._peer, link, terms)
         consumer_link.is_service_bus = self._nodes.has_claims
-        unsettled = consumer_link.unsettled = self._unsettled(link)
+        unsettled = self._unsettled(link)
+        # A link whose deliveries are sent settled can send none again that is not.
+        unsettled = consumer_link.unsettled = None if terms.is_settled else unsettled
         self._links.consumers[link] = consumer_link
         self._links.gateway.links.add(self._peer, link)
         self._links.gateway.lost_links.submit(
@@ -202,7 +206,7 @@ class Attaches:
                 is_exclusive=terms.is_exclusive,
                 rate=terms.rate,
                 keeping=terms.kept.keeping,
-                resumes=None if unsettled is None else _outcomes(link, unsettled, terms),
+                resumes=None if unsettled is None else _outcomes(unsettled, terms),
             )
         )
 
@@ -275,13 +279,13 @@ class Attaches:
             raise Refusal(AmqpCondition.UNAUTHORIZED_ACCESS, why)
 
 
-def _outcomes(link: Sender, unsettled: UnsettledMap, terms: ConsumingTerms) -> dict[int, Outcome | None]:
-    """Return the words that a receiver has not settled, each with the outcome that it has reached."""
+def _outcomes(unsettled: UnsettledMap, terms: ConsumingTerms) -> dict[int, Outcome | None]:
+    """Return the keys of what a receiver has not settled, each with the outcome that it has reached."""
     outcomes: dict[int, Outcome | None] = {}
     for tag, state in unsettled.items():
-        word = link.token_of(tag)
-        if word is not None:
-            outcomes[word] = outcome_of(state, terms.default_outcome) if is_terminal(state) else None
+        if len(tag) == _TAG_BYTES:
+            key = int.from_bytes(tag, "big")
+            outcomes[key] = outcome_of(state, terms.default_outcome) if is_terminal(state) else None
     return outcomes
 
 

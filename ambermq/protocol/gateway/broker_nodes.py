@@ -14,6 +14,7 @@ from ambermq.protocol.gateway.nodes import cbs_node as claims
 from ambermq.protocol.gateway.nodes import entity_node as entities
 from ambermq.protocol.gateway.nodes import management_node as management
 from ambermq.protocol.gateway.nodes.node_peer import NodePeer
+from ambermq.protocol.gateway.nodes.read_turns import ReadTurns
 
 __all__ = ["BrokerNodes"]
 
@@ -24,12 +25,13 @@ _Node = management.ManagementNode | claims.CbsNode | entities.EntityNode
 class BrokerNodes:
     """The nodes to which one connection has or had links."""
 
-    __slots__ = ("_management", "_nodes", "_peer")
+    __slots__ = ("_management", "_nodes", "_peer", "_turns")
 
     def __init__(self, peer: NodePeer) -> None:
         self._peer = peer
         self._management: management.ManagementNode | None = None
         self._nodes: dict[str, _Node] = {}
+        self._turns = ReadTurns()
 
     def attach_requests(self, link: Receiver, address: str) -> bool:
         """Accept a link for requests if the address is that of a node, and return whether it is. Raises Refusal."""
@@ -104,12 +106,13 @@ class BrokerNodes:
 
     def surveyed_bytes(self) -> int:
         """Return the memory of the answers and requests that wait."""
-        return sum(node.links.waiting_bytes for node in self._nodes.values())
+        return sum(node.links.waiting_bytes for node in self._nodes.values()) + self._turns.size
 
     def forget(self) -> None:
         """Forget all nodes: the connection has ended."""
         self._management = None
         self._nodes.clear()
+        self._turns.forget()
 
     def release(self) -> None:
         """Forget all nodes and the connection, which refers to this value. No call but `answered` may follow."""
@@ -125,5 +128,5 @@ class BrokerNodes:
         elif entities.is_entity_node(address):
             entities.check_entity(self._peer, address)
             if node is None:
-                node = self._nodes[address] = entities.EntityNode(self._peer, address)
+                node = self._nodes[address] = entities.EntityNode(self._peer, address, self._turns)
         return node

@@ -45,6 +45,7 @@ from ambermq.protocol.gateway.connection_login import ConnectionLogin
 from ambermq.protocol.gateway.container_ids import CLOSED_FOR_ANOTHER, closes_existing
 from ambermq.protocol.gateway.gateway import Gateway
 from ambermq.protocol.gateway.internal_publisher import InternalPublisher
+from ambermq.protocol.gateway.large.upload_windows import UploadWindows
 from ambermq.protocol.gateway.links.attach_terms import Refusal
 from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.links.detached_nodes import DetachedNodes
@@ -84,7 +85,7 @@ class ConnectionGateway:
         ),
         *("closed_by", "connection", "container", "gateway", "identity", "is_paused"),
         *("end_error", "login_failure", "mechanism", "peer_info", "refusal", "tokens", "transport"),
-        *("upload_bytes", "uploads"),
+        *("upload_windows", "uploads"),
     )
 
     def __init__(
@@ -121,8 +122,8 @@ class ConnectionGateway:
         """The transport, for listings; None without one, and when the connection is freed."""
         self.uploads: dict[ProducerLink, None] = {}
         """The links on which large messages arrive."""
-        self.upload_bytes = 0
-        """The bytes of large messages that wait for the disk; with many of them the server does not read the socket."""
+        self.upload_windows = UploadWindows(gateway.limits)
+        """The windows of the sessions on which they arrive."""
         self.is_paused = False
         """Whether no deliveries are wanted: too much output is unsent."""
         self._login = ConnectionLogin(self, authenticator, answered_late)
@@ -500,14 +501,14 @@ class ConnectionGateway:
     def end_idle_uploads(self, now_ms: int, *, is_read: bool) -> None:
         """End the links whose large messages stand still; the server calls it again and again.
 
-        `is_read` says whether the broker reads the socket: else the peer is not to blame.
+        `is_read` says whether the broker reads the socket: else the peer is not to blame, nor if its window is closed.
         """
         idle_ms = self.gateway.limits.upload_idle_ms
         for producer_link in list(self.uploads):
             upload, partial = producer_link.upload, producer_link.link.partial
             if upload is None or partial is None:
                 continue
-            if not is_read:
+            if not is_read or producer_link.link.session.windows.is_held:
                 upload.restart_idle()
             elif upload.is_idle(partial.size, now_ms, idle_ms):
                 why = f"nothing of a large message came for {idle_ms} ms (upload_idle_ms)"

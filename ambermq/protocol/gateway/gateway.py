@@ -78,6 +78,9 @@ class VhostGateways(VhostPort, Protocol):
     def state_of(self, vhost: str) -> State | None:
         """Return the state of a virtual host; None if there is none of that name."""
 
+    def states(self) -> Sequence[tuple[str, State]]:
+        """Return the names and states of all virtual hosts."""
+
 
 @final
 class Gateway:
@@ -168,6 +171,10 @@ class Gateway:
     def all_peers(self) -> Collection[PeerPort]:
         """Return the connections of the server; without a server those of this virtual host."""
         return list(self.peers) if self.vhosts is None else self.vhosts.peers()
+
+    def states(self) -> Sequence[tuple[str, State]]:
+        """Return the names and states of the virtual hosts of the server."""
+        return [(self.vhost, self.engine.state)] if self.vhosts is None else self.vhosts.states()
 
     def is_named_by(self, hostname: str) -> bool:
         """Return whether a host name means this virtual host."""

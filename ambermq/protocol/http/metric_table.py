@@ -119,6 +119,8 @@ VHOST_METRICS: Final = (
     _gauge("snapshot_failures", "Automatic snapshots that failed since the last one that succeeded."),
     _gauge("snapshot_us", "Time of the newest snapshot, in microseconds since 1970; 0: none."),
     _gauge("snapshots", "Snapshots."),
+    _gauge("suspended_deliveries", "Deliveries and delivery-tags that suspended links keep."),
+    _gauge("suspended_links", "Suspended links, which their clients may resume."),
     _gauge("sync_stalled_ms", "Duration of a sync after which the broker is not ready."),
     _gauge("sync_wait_us", "Duration of the sync that is timed now; 0: none."),
     _counter("transactions_committed", "Transactions of clients that were committed."),

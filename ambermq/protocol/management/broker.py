@@ -80,6 +80,8 @@ BROKER_ATTRIBUTES: Final = (
     "snapshot_us",
     "snapshots",
     "started_us",
+    "suspended_deliveries",
+    "suspended_links",
     "sync_p50_us",
     "sync_p99_us",
     "sync_stalled_ms",

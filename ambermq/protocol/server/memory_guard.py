@@ -8,7 +8,8 @@
 Rule 1. Only senders are held back: settlements, drains, requests and consumers that read go on.
 Rule 2. Before a connection is closed all of them are surveyed: output that was read meanwhile does not count.
 Rule 3. Progress is a share of the budget that complete deliveries gave back: a small delivery now and then is none.
-Rule 4. Below the bound of the address space the same is done before an allocation fails.
+Rule 4. All suspended links are one holder. If it is the largest, the largest of them end.
+Rule 5. Below the bound of the address space the same is done before an allocation fails.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,7 +23,7 @@ from ambermq.protocol.amqp10.spec import AmqpCondition
 from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.resources.resource import Resource
 
-__all__ = ["GuardedServer", "GuardedSocket", "MemoryGuard"]
+__all__ = ["GuardedServer", "GuardedSocket", "MemoryGuard", "SuspendedPort"]
 
 _CHECK_MS: Final = 100
 """The interval of checks while senders are held back."""
@@ -70,17 +71,36 @@ class GuardedServer(Protocol):
         """Return the time of the monotonic clock."""
 
 
+class SuspendedPort(Protocol):
+    """The suspended links of all virtual hosts."""
+
+    def held_bytes(self) -> int:
+        """Return an estimate of their memory."""
+
+    def end_largest(self, size: int) -> int:
+        """End links that hold this many bytes, or all; return what they held."""
+
+
 @final
 class MemoryGuard:
     """The state of one server's budget."""
 
-    def __init__(self, server: GuardedServer, *, bytes_max: int, message_bytes_max: int, stall_ms: int) -> None:
+    def __init__(
+        self,
+        server: GuardedServer,
+        suspended: SuspendedPort,
+        *,
+        bytes_max: int,
+        message_bytes_max: int,
+        stall_ms: int,
+    ) -> None:
         self.budget = MemoryBudget(bytes_max)
         self.is_low = False
         """Whether senders are held back."""
         self.closed_count = 0
         """The connections that were closed because of the budget."""
         self._server = server
+        self._suspended = suspended
         self._message_bytes_max = message_bytes_max
         self._stall_ms = stall_ms
         self._progress_ms = 0
@@ -156,6 +176,9 @@ class MemoryGuard:
         """Close the connection that holds most; return False if there is none."""
         sockets = [socket for socket in self._server.guarded() if socket.memory.held_bytes]
         live = [socket for socket in sockets if not socket.is_ending]
+        most_bytes = max([socket.memory.held_bytes for socket in sockets], default=0)
+        if self.budget.suspended_bytes > most_bytes:
+            return self._end_suspended(why, now_ms)
         if not sockets:
             return False
         largest = max(live or sockets, key=lambda socket: socket.memory.rank(self._message_bytes_max))
@@ -166,7 +189,16 @@ class MemoryGuard:
         self._log("warning", "connection closed", now_ms, reason_of_end=why, connection_bytes=held_bytes)
         return largest.memory.held_bytes < held_bytes
 
+    def _end_suspended(self, why: str, now_ms: int) -> bool:
+        """End suspended links until the budget is low, or all of them."""
+        held_bytes = self.budget.suspended_bytes
+        ended_bytes = self._suspended.end_largest(self.budget.held_bytes - self.budget.high_bytes + 1)
+        self.budget.survey_suspended(max(held_bytes - ended_bytes, 0))
+        self._log("warning", "suspended links ended", now_ms, reason_of_end=why, suspended_bytes=held_bytes)
+        return ended_bytes > 0
+
     def _survey_all(self) -> None:
+        self.budget.survey_suspended(self._suspended.held_bytes())
         for socket in self._server.guarded():
             socket.survey()
 
@@ -179,6 +211,7 @@ class MemoryGuard:
             self._server.call_later(_SURVEY_PAUSE_MS, self._survey_part)
             return
         self._is_surveying = False
+        self.budget.survey_suspended(self._suspended.held_bytes())
         if self._is_high():
             self.check()
 

@@ -40,6 +40,7 @@ from ambermq.protocol.auth.exchange import Authenticator
 from ambermq.protocol.auth.peer import Peer
 from ambermq.protocol.gateway.gateway import Gateway
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
+from ambermq.protocol.gateway.recovery.suspended_memory import SuspendedMemory
 from ambermq.protocol.gateway.user_connections import UserConnections
 from ambermq.protocol.management.access.rules import RulePort
 from ambermq.protocol.management.access.users import UserPort
@@ -129,8 +130,10 @@ class Server:
         self.address_space_left = address_space_left
         self.read_buffer = ReadBuffer()
         self.sockets: dict[LinkPeer, ConnectionTransport] = {}
+        self.hosts: dict[str, VhostRunner] = {}
         self.memory = MemoryGuard(
             self,
+            SuspendedMemory(self.hosts),
             bytes_max=server_limits.memory_bytes_max or _UNBOUNDED,
             message_bytes_max=limits.message_bytes_max,
             stall_ms=server_limits.memory_stall_ms,
@@ -163,7 +166,7 @@ class Server:
         self.configuration = configuration
         """Carries out commands about the configuration; None without one."""
         self.lifecycle = VhostLifecycle(self, vhosts)
-        self.hosts = {name: self._host(name, each) for name, each in services.items()}
+        self.hosts |= {name: self._host(name, each) for name, each in services.items()}
         """The virtual hosts by name."""
         self.default = self.hosts[DEFAULT_VHOST]
         self._loop = asyncio.get_running_loop()

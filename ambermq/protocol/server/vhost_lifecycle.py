@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any, Final, Protocol, final
 
-from ambermq.engine.commands import ResetHost
+from ambermq.engine.commands import EndSuspended, ResetHost
 from ambermq.engine.effects import NOW, Answered, CommandFailed, Effect, RefusedCommand
 from ambermq.engine.errors import EngineError, Refused, counted
 from ambermq.engine.model.state import State
@@ -24,6 +24,7 @@ from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
 from ambermq.protocol.gateway.gateway import Gateway
 from ambermq.protocol.management.peers.ports import CloseEndpoint
 from ambermq.protocol.management.peers.rows import links_of, sessions_of
+from ambermq.protocol.management.peers.suspended_rows import suspended_name
 from ambermq.protocol.management.vhosts import (
     HOSTNAME_PREFIX,
     VHOST_ATTRIBUTES,
@@ -95,6 +96,10 @@ class VhostLifecycle:
         host = self._server.hosts.get(vhost)
         return None if host is None else host.engine.state
 
+    def states(self) -> list[tuple[str, State]]:
+        """Return the names and states of all virtual hosts."""
+        return [(name, host.engine.state) for name, host in self._server.hosts.items()]
+
     def ask(self, gateway: AnswerPort, command: VhostCommand) -> None:
         """Carry out a command after the ones before it; `gateway` gets the answer."""
         task = asyncio.get_running_loop().create_task(self._carry_out(gateway, command))
@@ -155,6 +160,9 @@ class VhostLifecycle:
 
     def _close(self, command: CloseEndpoint) -> dict[str, Any] | None:
         """Close a connection, session or link; return None if there is none of that name."""
+        suspended = suspended_name(command.name) if command.noun == "link" else None
+        if suspended is not None:
+            return self._end_suspended(command.name, *suspended)
         found = self._find(command)
         if found is None:
             return None
@@ -173,6 +181,15 @@ class VhostLifecycle:
             peer.closed_by = ""
         self._server.hosts[peer.vhost].tick_soon()
         return {"name": command.name}
+
+    def _end_suspended(self, name: str, vhost: str, link: int) -> dict[str, Any] | None:
+        """End a suspended link; return None if there is none of that name."""
+        host = self._server.hosts.get(vhost)
+        if host is None or link not in host.engine.state.suspended:
+            return None
+        host.engine.submit(EndSuspended(link, is_forced=True))
+        host.tick_soon()
+        return {"name": name}
 
     def _find(self, command: CloseEndpoint) -> tuple[ConnectionGateway, Any, Any] | None:
         name, number = command.name, command.name.partition(".")[0]

@@ -176,6 +176,8 @@ class VhostRunner:
             "health_reason": lambda: self.readiness().reason or None,
             "producers": lambda: len(gateway.producers),
             "queues": lambda: len(engine.state.queues),
+            "suspended_deliveries": lambda: engine.state.suspended_held,
+            "suspended_links": lambda: len(engine.state.suspended),
             "snapshot_bytes_expected": lambda: snapshots.expected_bytes,
             "snapshot_bytes_written": lambda: snapshots.written_bytes,
             "snapshot_failures": self._snapshot_failure_count,

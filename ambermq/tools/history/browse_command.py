@@ -112,7 +112,7 @@ def _print_messages(past: Past, queue: Queue, limit: int) -> list[int]:
 
 def _rows(past: Past, state: State, queue: Queue, limit: int) -> Iterator[dict[str, Any]]:
     for word, consumer in islice(_words(queue), limit):
-        link = state.consumers.get(consumer)
+        link = state.consumers.get(consumer) or state.suspended.get(consumer)
         yield {
             "offset": entry_of(word),
             "time": _time_of(past, entry_of(word)),

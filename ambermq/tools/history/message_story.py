@@ -195,9 +195,9 @@ def _set_aside(_story: MessageStory, step: Step) -> str:
     return f"{step.event.reason.text}: its dead-letter target could not take it"
 
 
-def _scheduled(_story: MessageStory, step: Step) -> str:
+def _scheduled(story: MessageStory, step: Step) -> str:
     assert isinstance(step.event, Scheduled), "only that event makes such a step"
-    return f"for {iso_time(step.event.due_us)}"
+    return f"for {iso_time(step.event.due_us_of(story.offset))}"
 
 
 _DUE: Final = "its redelivery delay is over"

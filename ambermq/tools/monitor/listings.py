@@ -157,7 +157,7 @@ def links() -> None:
 @place_options
 @list_output_option
 def list_links(connection: str | None, url: str | None, data: str | None, output: str) -> None:
-    """List all links, those of the oldest connection first.
+    """List all links, those of the oldest connection first, and suspended ones last.
 
     JSON has every attribute.
     """
@@ -171,7 +171,8 @@ def list_links(connection: str | None, url: str | None, data: str | None, output
 def show_link(name: str, url: str | None, data: str | None, output: str) -> None:
     """Show all attributes of the link NAME.
 
-    NAME is the connection's number, the channel and the handle. Exits 6 if there is no such link.
+    NAME is the connection's number, the channel and the handle, or the name of a suspended link.
+    Exits 6 if there is no such link.
     """
     _show(_LINKS, name, url, data, output)
 
@@ -183,7 +184,8 @@ def show_link(name: str, url: str | None, data: str | None, output: str) -> None
 def close_link(name: str, url: str | None, data: str | None, output: str) -> None:
     """Detach the link NAME with amqp:link:detach-forced.
 
-    What a consumer holds goes back to its queue. Exits 6 if there is no such link.
+    What a consumer holds goes back to its queue. A suspended link ends, and cannot be resumed.
+    Exits 6 if there is no such link.
     """
     _close(_LINKS, name, url, data, output)
 

@@ -58,6 +58,7 @@ def status_lines(figures: Mapping[str, Any], rates: Mapping[str, float]) -> list
         _line("out", _rate(rates, "out", "accepted", "redelivered")),
         _line("returned", ", ".join(f"{name} {rates[f'messages_{name}']:,.0f}/s" for name in _RETURNED)),
         _line("links", _links(figures)),
+        *_suspended(figures),
         _line("disk", _disk(figures)),
         _line("memory", f"{_size(figures, 'memory_bytes')} of {_size(figures, 'memory_bytes_max')} held for peers"),
         _line("process", _process(figures)),
@@ -98,6 +99,12 @@ def _links(figures: Mapping[str, Any]) -> str:
     count, limit = figures.get("connections") or 0, figures.get("connections_max") or 0
     producers, consumers = figures.get("producers") or 0, figures.get("consumers") or 0
     return f"{count:,} of {limit:,} connections, {producers:,} producers, {consumers:,} consumers"
+
+
+def _suspended(figures: Mapping[str, Any]) -> list[str]:
+    """Return a line if there are suspended links."""
+    count, held = figures.get("suspended_links") or 0, figures.get("suspended_deliveries") or 0
+    return [_line("suspended", f"{count:,} links, which keep {held:,} deliveries")] if count else []
 
 
 def _disk(figures: Mapping[str, Any]) -> str:

@@ -147,7 +147,9 @@ def test_a_resumed_link_holds_what_it_held_and_outcomes_apply() -> None:
     assert any(type(event) is LinkResumed for event in world.events)
     assert list(world.queue().held_by(ready.consumer)) == words[2:]
     assert (world.queue().accepted, world.queue().counters.rejected) == (1, 1)
-    (effect,) = world.do(ResendHeld(ready.consumer, "link", tuple(words)))
+    *gone, effect = world.do(ResendHeld(ready.consumer, "link", tuple(words)))
+    assert effects_of(gone) == []
+    assert len(gone) == 2
     assert type(effect) is Deliver
     assert effect.is_resumed
     assert list(effect.words) == words[2:]

@@ -353,6 +353,19 @@ _PLAIN: Final = (
         "05000b000000000006000c0000000000",
     ),
     Sample(
+        Scheduled(
+            16,
+            TIME_US,
+            (2, 3),
+            TIME_US + 1_000,
+            make_words(11, [5, 6]),
+            pack_words([TIME_US + 60_000_000, TIME_US + 1_000]),
+        ),
+        "2 messages of 'orders', 'queue 3' scheduled, the first available in 1 ms: 11 to 12",
+        golden="000000000000000030000000000000000000000000000000e9431e18240a060000000000000000000200000001001f04"
+        "05000b000000000006000c000000000001c7b11b240a0600e9431e18240a060002000000000000000300000000000000",
+    ),
+    Sample(
         Scheduled(16, TIME_US, (2, 3), TIME_US + 1_000, make_words(11, [5])),
         "1 message of 'orders', 'queue 3' scheduled, available in 1 ms: 11",
         golden="000000000000000018000000000000000000000000000000e9431e18240a060000000000000000000100000000001f04"

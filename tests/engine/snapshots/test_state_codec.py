@@ -110,7 +110,7 @@ def test_a_scheduled_message_takes_little() -> None:
     queue = new_queue(7, "later", Settings())
     for index in range(3000):
         word = make_words(1000 + 2 * index, [100])
-        queue = queue.push(word, 100, 0).schedule(word, 10**15 + index * 7919 % 3000)
+        queue = queue.push(word, 100, 0).schedule(word, pack_words([10**15 + index * 7919 % 3000]))
     state = EMPTY_STATE.with_queue(queue, 5)
 
     assert size_of_image(state) <= 30 * 3000
@@ -122,7 +122,9 @@ def test_times_in_the_columns_of_an_older_snapshot_are_read() -> None:
     """Snapshots had the time of a scheduled message in its columns; other columns of it stay."""
     queue = new_queue(7, "later", Settings())
     for offset in (1000, 1002):
-        queue = queue.push(make_words(offset, [100]), 100, 0).schedule(make_words(offset, [100]), offset * 1000)
+        queue = queue.push(make_words(offset, [100]), 100, 0).schedule(
+            make_words(offset, [100]), pack_words([offset * 1000])
+        )
     queue = queue.with_expiry(1002, 1, 9_000_000)
     columns = PersistentMap({1000: Entry(due_us=1_000_000), 1002: Entry(due_us=1_002_000, expires_us=9_000_000)})
     older = msgspec.structs.replace(queue, dues=EMPTY_COLUMN, entries=columns)
@@ -210,7 +212,11 @@ def keyed() -> State:
     queue = queue.push(pack_words(words[:4]), 20, 0).with_keys(100, [b"a" * 16, b"b" * 16, NO_KEY, b"c" * 16])
     queue = queue.acquire((9,), pack_words(words[:2]))
     queue = queue.push(pack_words(words[4:5]), 5, 0).with_keys(104, [b"a" * 16])
-    queue = queue.push(pack_words(words[5:]), 5, 0).schedule(pack_words(words[5:]), 77).with_keys(105, [b"b" * 16])
+    queue = (
+        queue.push(pack_words(words[5:]), 5, 0)
+        .schedule(pack_words(words[5:]), pack_words([77] * len(words[5:])))
+        .with_keys(105, [b"b" * 16])
+    )
     return EMPTY_STATE.with_queue(queue, 5)
 
 

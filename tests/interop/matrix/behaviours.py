@@ -41,6 +41,9 @@ BEHAVIOURS: Final = (
     Behaviour("priority", "ten messages of the priorities 0 to 9 arrive with the highest priority first"),
     Behaviour("expiry", "a message whose ttl is over does not arrive; the next one does"),
     Behaviour("delivery-delay", "a message with a delivery delay arrives after it; one sent later arrives before it"),
+    Behaviour(
+        "groups", "a group goes to one of two receivers, in order; after its last message it may go to the other"
+    ),
     Behaviour("large-message", "a message of 3 MiB, of many frames, arrives unchanged"),
     Behaviour(RECONNECT, "the broker is killed and starts again; accepted messages are there, the client continues"),
 )

@@ -1,7 +1,7 @@
 """The alias NAME/$DeadLetterQueue with proton: receive, browse, and where there is none."""
 
 import pytest
-from proton import Delivery
+from proton import Delivery, Message
 from proton.reactor import Copy
 from proton.utils import LinkDetached
 
@@ -24,6 +24,27 @@ def test_it_is_the_dead_letter_queue(connect: Connect, queue: str) -> None:
     got = receiver.next()
     assert got.message.body == "one"
     got.settle(Delivery.ACCEPTED)
+
+
+def test_its_node_peeks_dead_letters(connect: Connect, queue: str) -> None:
+    """A large one too, of which it shows the beginning; all stay where they are."""
+    manager, peer = Manager(connect()), connect()
+    manager.ask("CREATE", queue, {"dead_letter": f"{queue}-dead"})
+    node, body = f"{queue}/$DeadLetterQueue/$management", bytes(range(256)) * (12 << 10)
+    peer.sender(f"{queue}-dead").send("small", Message(body, durable=True, inferred=True))
+    requests, answers = peer.sender(node), peer.receiver(node, credit=10)
+    asked = {"from-sequence-number": 0, "message-count": 10}
+    requests.send(Message(asked, reply_to=node, id="1", properties={"operation": "com.microsoft:peek-message"}))
+    answer = answers.next().message
+    assert (answer.properties["statusCode"], answer.correlation_id) == (200, "1")
+    assert isinstance(answer.body, dict)
+    small, large = [Message() for _ in answer.body["messages"]]
+    for shown, row in zip((small, large), answer.body["messages"], strict=True):
+        shown.decode(bytes(row["message"]))
+    assert small.body == "small"
+    assert large.body == body[: 64 << 10]
+    assert large.annotations["x-opt-message-size"] >= len(body)
+    assert manager.queue(f"{queue}-dead")["available"] == 2
 
 
 @pytest.mark.parametrize("target", ["", "/topics/dead", "gone", "missing"])

@@ -4,12 +4,13 @@ import random
 from pathlib import Path
 
 import proton
+import pytest
 from proton import Delivery, Message
 from proton.reactor import Selector
 
 from ambermq.tools.broker.child_broker import ChildBroker
-from tests.interop.conftest import Connect
-from tests.interop.proton_peer import ProtonPeer
+from tests.interop.conftest import Connect, StartBroker
+from tests.interop.proton_peer import ProtonPeer, Sending
 
 MIB = 1 << 20
 
@@ -120,3 +121,28 @@ def test_a_slow_receiver_delays_no_other_link(connect: Connect, queue: str) -> N
     peer.sender(f"{queue}-small").send(*[f"{number}" for number in range(50)])
     receiver = connect().receiver(f"{queue}-small", credit=50)
     assert [got.message.body for got in receiver.wait(50)] == [f"{number}" for number in range(50)]
+
+
+@pytest.mark.parametrize("limit", ["upload_ahead_bytes", "upload_waiting_bytes"])
+def test_an_upload_that_outruns_a_narrow_limit_goes_on(start_broker: StartBroker, queue: str, limit: str) -> None:
+    """The window closes again and again, or the socket is not read: small messages of another session are accepted."""
+    peer = ProtonPeer(start_broker("--set", f"server.{limit}=65536").url, max_frame_size=16384)
+    body = large(8, 12 * MIB)
+    sending = peer.sender(queue)
+    session = peer.connection.session()
+    session.open()
+    link = session.sender("small")
+    link.target.address = f"{queue}-small"
+    link.open()
+    small = Sending(peer, link)
+    delivery = sending.link.delivery("large")
+    for start in range(0, len(body), 2 * MIB):
+        put_part(peer, sending.link, body[start : start + 2 * MIB])
+        (accepted,) = small.send(f"after {start}")
+        assert accepted.remote_state == Delivery.ACCEPTED
+    sending.link.advance()
+    peer.wait(lambda: delivery.settled, "its outcome")
+    assert delivery.remote_state == Delivery.ACCEPTED
+    assert peer.receiver(queue).next().data == body
+    assert len(peer.receiver(f"{queue}-small", credit=10).wait(6)) == 6
+    peer.drop()

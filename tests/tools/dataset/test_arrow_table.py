@@ -34,6 +34,7 @@ from ambermq.engine.events import (
 from ambermq.engine.records.reader import events_of
 from ambermq.log.errors import DamageError
 from ambermq.log.read.log_reader import open_reader
+from ambermq.tools.dataset import arrow_table
 from ambermq.tools.dataset.arrow_table import Selection, event_columns
 from ambermq.tools.dataset.log_segments import HistoryLog, limited, open_history
 from ambermq.tools.dataset.schema import EVENT_COLUMNS, UNREADABLE, schema_of
@@ -231,6 +232,30 @@ def test_bodies_come_whole(lived: Path) -> None:
         # A size is rounded up to 11 significant bits.
         assert len(row["body"]) in range(row["size"] - row["size"] // 1024 - 1, row["size"] + 1)
         assert row["body"][:8].isdigit()
+
+
+def test_large_bodies_are_cut_and_their_batches_are_bounded(lived: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record batch has large messages of a limited size, or one of them; no row is lost, in the same order."""
+    columns, selection = ("offset", "size", "body"), Selection(types=frozenset({"published"}))
+    with open_history(str(lived)) as log:
+        whole = rows(log, columns, selection=selection)
+        monkeypatch.setattr(arrow_table, "WHOLE_BYTES_MAX", 2000)
+        monkeypatch.setattr(arrow_table, "_BYTES_MAX", 100)
+        found = [
+            batch.to_pylist()
+            for segment in log.segments
+            for batch in event_columns(segment, columns, segments=log.segments, selection=selection)
+        ]
+    for batch in found:
+        sizes = [min(row["size"], 2000) for row in batch if row["size"] > 100]
+        assert sum(sizes) <= 2000 or len(sizes) == 1
+    flat = [row for batch in found for row in batch]
+    assert [row["offset"] for row in flat] == [row["offset"] for row in whole]
+    assert any(row["size"] > 2000 for row in flat)
+    for row, expected in zip(flat, whole, strict=True):
+        is_cut = row["size"] > 2000
+        assert (len(row["body"]) < len(expected["body"])) is is_cut
+        assert expected["body"].startswith(row["body"])
 
 
 def _flip(path: str, position: int) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ambermq.protocol.amqp10.performatives.classes import Attach, Detach, Flow, Source, Target, Transfer
 from ambermq.protocol.http.readiness import readiness
 from ambermq.tools.broker.child_broker import ChildBroker
 from ambermq.tools.client.broker_url import BrokerUrl
@@ -14,6 +15,7 @@ from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.monitor.check_command import Threshold, findings, parse_threshold
 from ambermq.tools.monitor.reading import RATE_NAMES, BrokerReading, rates_between
 from ambermq.tools.monitor.status_command import status_lines
+from tests.protocol.peers import FIRST_ID
 from tests.protocol.tcp import TcpWire
 from tests.tools.conftest import Run
 
@@ -23,6 +25,36 @@ def listed(run: Run, *words: str) -> list[dict[str, Any]]:
     done = run(*words, "--output", "ndjson")
     assert done.exit_code == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_suspended_link_is_listed_shown_and_ended(on_broker: Run, broker: ChildBroker) -> None:
+    """It is no connection's, and what it keeps returns at its end."""
+    wire = TcpWire.begun(broker.url, container="keeper")
+    kept = Source(address="kept", durable=2, expiry_policy="never")
+    wire.say(Attach(name="l", handle=0, role=True, source=kept, target=Target(), initial_delivery_count=0))
+    wire.expect(Attach)
+    assert on_broker("send", "kept", "one").exit_code == 0
+    windows = {"next_incoming_id": 0, "incoming_window": 9, "next_outgoing_id": FIRST_ID, "outgoing_window": 9}
+    wire.say(Flow(handle=0, delivery_count=0, link_credit=2, **windows))  # type: ignore[arg-type]  # numbers
+    wire.expect(Transfer)
+    wire.say(Detach(handle=0))
+    wire.expect(Detach)
+    (row,) = [row for row in listed(on_broker, "links", "list") if row["state"] == "suspended"]
+    assert row["name"].startswith("suspended.default.")
+    assert (row["role"], row["queue"], row["container"], row["link"]) == ("consumer", "kept", "keeper", "l")
+    assert (row["unsettled"], row["until_us"], row["connection"]) == (1, None, None)
+    assert row["memory_bytes"] > 1000
+    wire.close()
+    shown = row
+    while shown["until_us"] is None:
+        shown = json.loads(on_broker("links", "show", row["name"], "--output", "json").stdout)
+    assert shown["until_us"] > 1e15
+    assert "1 links, which keep 1 deliveries" in on_broker("status", "--interval", "0.1").stdout
+    assert on_broker("links", "close", row["name"]).exit_code == 0
+    assert not [row for row in listed(on_broker, "links", "list") if row["state"] == "suspended"]
+    assert on_broker("links", "close", row["name"]).exit_code == 6
+    assert on_broker("links", "show", row["name"]).exit_code == 6
+    assert json.loads(on_broker("queue", "show", "kept", "--output", "json").stdout)["available"] == 1
 
 
 def test_a_connection_is_listed_shown_and_closed(on_broker: Run, broker: ChildBroker) -> None:

@@ -1,11 +1,11 @@
 """The events behind that of messages: time to live, group, due time, priority, keys, ids, and the kept delivery-tag."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ambermq.engine.commands import Identities, Publish
 from ambermq.engine.decide.messages.last_values import NO_KEYS, Keys, key_events
-from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
+from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, unpack_words
 from ambermq.engine.entries.id_digest import DIGEST_BYTES
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.engine.events import Event, Grouped, Identified, Prioritized, Published, Scheduled, TagsKept, Timed
@@ -32,7 +32,9 @@ def additions_of(command: Publish, event: Published, arrived_us: int, offset: in
         codes = command.groups if len(set(command.groups)) > 1 else command.groups[:1]
         place, count = offset + len(events), len(event.words) // WORD_BYTES
         events.append(Grouped(place, event.time_us, event.queues, event.offset, count, pack_words(codes)))
-    if due_us := due_us_of(command, event.time_us, arrived_us):
+    if command.times_ms:
+        events += _scheduled_each(command.times_ms, event, offset + len(events))
+    elif due_us := due_us_of(command, event.time_us, arrived_us):
         events.append(Scheduled(offset + len(events), event.time_us, event.queues, due_us, event.words))
     if command.priority != PRIORITY_DEFAULT:
         place, count = offset + len(events), len(event.words) // WORD_BYTES
@@ -46,6 +48,13 @@ def additions_of(command: Publish, event: Published, arrived_us: int, offset: in
     return events
 
 
+def due_us_of(command: Publish, now_us: int, arrived_us: int) -> int:
+    """Return when the first of messages is available; 0 for at once. A time has precedence over a delay."""
+    time_ms = command.times_ms[0] if command.times_ms else command.time_ms
+    due_us = 1000 * time_ms if time_ms else arrived_us + 1000 * command.delay_ms
+    return min(due_us, now_us + 1000 * DURATION_MS_MAX) if due_us > now_us else 0
+
+
 def _identified(ids: Identities, event: Published, offset: int) -> Iterator[Identified]:
     queues = tuple([queue for queue in event.queues if queue in ids.queues])
     for start in range(0, len(event.words) // WORD_BYTES, _IDS_MAX):
@@ -55,7 +64,16 @@ def _identified(ids: Identities, event: Published, offset: int) -> Iterator[Iden
         offset += 1
 
 
-def due_us_of(command: Publish, now_us: int, arrived_us: int) -> int:
-    """Return when messages are available; 0 for at once. A time has precedence over a delay."""
-    due_us = 1000 * command.time_ms if command.time_ms else arrived_us + 1000 * command.delay_ms
-    return min(due_us, now_us + 1000 * DURATION_MS_MAX) if due_us > now_us else 0
+def _scheduled_each(times_ms: Sequence[int], event: Published, offset: int) -> Iterator[Scheduled]:
+    """Yield the event of those messages whose own times are later than now, if there are any."""
+    now_us = event.time_us
+    last_us = now_us + 1000 * DURATION_MS_MAX
+    dues, words = [min(1000 * one, last_us) for one in times_ms], event.words
+    if min(dues) <= now_us:
+        later = [index for index, due_us in enumerate(dues) if due_us > now_us]
+        known, dues = unpack_words(words), [dues[index] for index in later]
+        words = pack_words([known[index] for index in later])
+    if dues:
+        first_us = min(dues)
+        each = pack_words(dues) if max(dues) > first_us else b""
+        yield Scheduled(offset, now_us, event.queues, first_us, words, each)

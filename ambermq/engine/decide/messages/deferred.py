@@ -13,10 +13,11 @@ from ambermq.engine.decide.end_nodes import with_queue_end
 from ambermq.engine.decide.wiring import existing_queue
 from ambermq.engine.effects import Answered
 from ambermq.engine.entries.entry import PLAIN
-from ambermq.engine.entries.entry_word import entry_of, pack_words, unpack_words
+from ambermq.engine.entries.entry_word import pack_words, unpack_words
 from ambermq.engine.entries.outcome import ACCEPTED
 from ambermq.engine.errors import Refused
 from ambermq.engine.events import Acquired, Event, Settled
+from ambermq.engine.model.deferred_word import deferred_word
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
 
@@ -56,7 +57,7 @@ def _take_deferred(state: State, command: TakeDeferred, context: DecisionContext
         why = "paused" if settings.paused else "exclusive, and another consumer is the active one"
         raise Refused("amqp:not-allowed", f"queue {queue.name!r:.80} is {why}")
     elapsed_us = state.elapsed_us(context.now_us)
-    words = [_deferred_at(queue, offset, elapsed_us) for offset in dict.fromkeys(command.offsets)]
+    words = [deferred_word(queue, offset, elapsed_us) for offset in dict.fromkeys(command.offsets)]
     if missing := words.count(0):
         raise Refused("amqp:not-found", f"{missing} of {len(words)} messages are not deferred")
     packed = pack_words(sorted(words))
@@ -68,18 +69,6 @@ def _take_deferred(state: State, command: TakeDeferred, context: DecisionContext
     until_ms = context.now_us // 1000 + lock_ms if lock_ms else 0
     answer = command.read(words, [queue.entries.get(word >> 16) for word in words], until_ms)
     return with_queue_end(state, events, queue, context, [Answered(command.key, answer)])
-
-
-def _deferred_at(queue: Queue, offset: int, now_us: int) -> int:
-    """Return the word of a deferred message that has not expired; 0 if there is none at that offset."""
-    if not 0 <= offset < 1 << 47 or not queue.entries.get(offset, PLAIN).excluded:
-        return 0
-    for words in queue.available_lists:
-        run = words.run_above((offset << 16) - 1) if words.count else b""
-        word = int.from_bytes(run[:8], "little")
-        if run and entry_of(word) == offset:
-            return 0 if 0 < queue.expiry_of(word) <= now_us else word
-    return 0
 
 
 def _settle_named(state: State, command: SettleNamed, context: DecisionContext) -> Decision:

@@ -1,5 +1,7 @@
 """The locks of deliveries: volatile, since a start of the broker returns what consumers held.
 
+What suspended links keep over a start is locked anew, for the whole time.
+
     runs     deliveries of one consumer within a 1,024th of the lock time: one end, 8 bytes a message
     exact    deliveries that are not the first of their message, and renewed locks: an end of their own
 
@@ -122,6 +124,16 @@ class LockTimers:
         if held is None:
             held = self._held[consumer] = _Held({}, {})
         self._set(held, _Exact(consumer, word, attempt), end_us)
+
+    def succeed(self, consumer: int, successor: int) -> None:
+        """Move the timers of a suspended link to the consumer that has resumed it."""
+        held = self._held.pop(consumer, None)
+        if held is not None:
+            for run in held.runs.values():
+                run.consumer = successor
+            for exact in held.exact.values():
+                exact.consumer = successor
+            self._held[successor] = held
 
     def forget(self, consumer: int) -> None:
         """Remove the timers of a consumer that has ended."""

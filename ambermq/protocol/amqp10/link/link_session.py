@@ -57,6 +57,8 @@ class LinkWindows(Protocol):
 
     remote: int
     """The frames that we may still send."""
+    is_held: bool
+    """Whether the owner has closed our window."""
 
     def sent(self, count: int) -> None:
         """Count sent transfer frames."""
@@ -126,6 +128,12 @@ class LinkSession(SessionEndpoint, Protocol[Link_contra]):
 
     def end_delivery(self, size: int, *, is_complete: bool) -> None:
         """Count a delivery of several frames that has ended; it held `size` bytes."""
+
+    def close_window(self) -> None:
+        """Close the incoming window at once; transfers in flight still arrive."""
+
+    def open_window(self) -> None:
+        """Open the window that `close_window` has closed."""
 
     def mark_dirty(self) -> None:
         """Ask the connection for a flush when the output is taken."""

@@ -19,7 +19,7 @@ from enum import Enum
 from typing import Any, Final
 
 from ambermq.protocol.amqp10.errors import DecodeError
-from ambermq.protocol.amqp10.message.sections import SectionScanner
+from ambermq.protocol.amqp10.message.sections import SectionScanner, section_end
 from ambermq.protocol.amqp10.performatives.classes import (
     Accepted,
     Attach,
@@ -33,12 +33,23 @@ from ambermq.protocol.amqp10.performatives.read import decode_composite
 from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.amqp10.types.encode import encode
 
-__all__ = ["ABSENT", "Resumption", "UnsettledMap", "is_terminal", "payload_from", "resumption_of", "unsettled_of"]
+__all__ = [
+    "ABSENT",
+    "Resumption",
+    "UnsettledMap",
+    "is_terminal",
+    "offset_in",
+    "payload_from",
+    "resumption_of",
+    "unsettled_of",
+]
 
 UnsettledMap = Mapping[bytes, DeliveryState | None]
 """The states of deliveries by their tags."""
 _TERMINAL: Final = (Accepted, Rejected, Released, Modified)
 _START: Final = (0, 0)
+_LARGEST: Final = 1 << 62
+"""No section ends behind it."""
 
 
 class _Absent(Enum):
@@ -129,3 +140,23 @@ def payload_from(message: Buffer, state: DeliveryState | None) -> tuple[Buffer, 
     if state.section_offset > size:
         return message, None
     return memoryview(message)[start + state.section_offset :], state
+
+
+def offset_in(head: Buffer, state: DeliveryState | None) -> int:
+    """Return how many bytes of a message in pieces, whose first one is `head`, a receiver with this state has.
+
+    It is 0 if the state is none, or names no position in a section that begins in the first piece.
+    """
+    if not isinstance(state, Received) or _position(state) == _START:
+        return 0
+    try:
+        scanner, start = SectionScanner(head), 0
+        for _ in range(state.section_number):
+            if not scanner.next_code():
+                return 0
+            start = scanner.skip()
+        code = scanner.next_code()
+        size = section_end(head, scanner.value_start, _LARGEST, code) - start if code else 0
+    except DecodeError:
+        return 0
+    return start + state.section_offset if state.section_offset < size else 0

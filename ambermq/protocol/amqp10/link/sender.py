@@ -115,6 +115,24 @@ class Sender(Link):
         self.is_sending = True
         return delivery_id
 
+    def resume_parts(self, token: int, state: DeliveryState | None = None) -> int:
+        """Resume a delivery of this token that is sent part by part, if one is `sendable`; return its id.
+
+        `state` is where its parts begin. The frame of the resumption has no bytes, so no part is the first one.
+        """
+        delivery_id = self.begin_parts(token)
+        transfer = Transfer(
+            handle=self.handle,
+            delivery_id=delivery_id,
+            delivery_tag=self.tag_of(token),
+            message_format=0,
+            more=True,
+            state=state,
+            resume=True,
+        )
+        self.session.send_or_wait(self, encode_frame(self.session.channel, transfer), b"")
+        return delivery_id
+
     def send_part(self, delivery_id: int, token: int, part: memoryview, *, is_first: bool, is_last: bool) -> int:
         """Send a part of a message, as far as the peer's window allows; return how many bytes were sent.
 
@@ -182,12 +200,6 @@ class Sender(Link):
     def tag_of(self, token: int) -> bytes:
         """Return the delivery-tag of a token."""
         return self.tag_prefix + token.to_bytes(8, "big")
-
-    def token_of(self, tag: bytes) -> int | None:
-        """Return the token of a delivery-tag; None for a tag that this end has not made."""
-        if len(tag) != 16 or tag[:8] != self.tag_prefix:
-            return None
-        return int.from_bytes(tag[8:], "big")
 
     def drained(self) -> None:
         """Answer a drain, when no message is left to send: the rest of the credit is returned."""

@@ -1,7 +1,7 @@
 """The windows of a session: how many transfer frames each end may still send (transport, 2.5.6).
 
 Rule 1. Our window is renewed when half of it is used. It promises no more frames than deliveries may become unsettled.
-        A paused window is closed as soon as no delivery is unfinished.
+        A paused window is closed as soon as no delivery is unfinished, a held one at once.
 Rule 2. A closed window takes no frames back: frames that the peer may have sent already are accepted.
 """
 
@@ -19,6 +19,7 @@ class FlowWindows:
     __slots__ = (
         "_frames_max",
         "initial_outgoing_id",
+        "is_held",
         "is_paused",
         "left",
         "low",
@@ -35,6 +36,8 @@ class FlowWindows:
         """The frames that the peer may still send, as far as it can know."""
         self.low = frames_max // 2
         """Half of the window: a new window is due when no more frames are left."""
+        self.is_held = False
+        """Whether the owner has closed the window: what has arrived waits for the disk."""
         self.is_paused = False
         self.unfinished = 0
         """The deliveries whose first frames have arrived: they may be completed while the window is paused."""
@@ -58,7 +61,7 @@ class FlowWindows:
 
     def incoming(self, room: int) -> int:
         """Return a new incoming window, and count on it. `room` is how many deliveries may become unsettled."""
-        if self.is_paused and not self.unfinished:
+        if self.is_held or (self.is_paused and not self.unfinished):
             return 0
         window = max(min(self._frames_max, room), 0)
         self.left = max(self.left, window)
@@ -66,7 +69,7 @@ class FlowWindows:
 
     def is_due(self, room: int) -> bool:
         """Return whether a new incoming window is worth a flow."""
-        is_closed = self.is_paused and not self.unfinished
+        is_closed = self.is_held or (self.is_paused and not self.unfinished)
         return not is_closed and self.left <= self.low and min(self._frames_max, room) > self.left
 
     def receive_flow(self, next_incoming_id: int | None, incoming_window: int) -> None:

@@ -202,6 +202,18 @@ class Session:
             self.windows.is_paused = False
             self.send_flow()
 
+    def close_window(self) -> None:
+        """Close the incoming window at once, although deliveries are unfinished; transfers in flight still arrive."""
+        if not self.windows.is_held:
+            self.windows.is_held = True
+            self.send_flow()
+
+    def open_window(self) -> None:
+        """Open the window that `close_window` has closed."""
+        if self.windows.is_held:
+            self.windows.is_held = False
+            self.send_flow()
+
     def end(self, error: Error | None = None) -> None:
         """End the session from our end; the peer's answer appends no event."""
         if self.state not in (SessionState.MAPPED, SessionState.BEGIN_SENT):
@@ -369,7 +381,8 @@ class Session:
     def receive_flow_properties(self, handle: int, properties: dict[Any, Any]) -> None:
         """Process the properties of a link's flow: the reason for which the peer holds the link back."""
         link = self._links.by_handle.get(handle)
-        if link is not None and link.is_sender and _TRANSACTION in properties and link.is_live:
+        is_open = link is not None and link.state in {LinkState.ATTACHED, LinkState.ATTACH_RECEIVED}
+        if link is not None and link.is_sender and _TRANSACTION in properties and is_open:
             # Acquired outside, the messages would not wait for the end of the transaction (transactions, 4.4.3).
             link.fail(AmqpCondition.NOT_IMPLEMENTED, "a flow in a transaction: the broker acquires outside of it")
         elif link is not None and BLOCKED in properties:

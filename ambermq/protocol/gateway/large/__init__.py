@@ -6,5 +6,5 @@ Rule 3. A large message takes turns with those of other links: so do its pieces 
 
 Imports: engine/commands, engine/entries, protocol, protocol/amqp10/*, protocol/gateway.
 Imported by: protocol/gateway.
-Names: TurnBudget, Wait, MessageStream, LinkUpload, UploadGate.
+Names: TurnBudget, Wait, MessageStream, LinkUpload, UploadGate, UploadWindows.
 """

@@ -3,14 +3,17 @@
 Rule 1. A piece is read when the one before it is sent. So memory has one piece, and the next one that is being read.
 Rule 2. The delivery begins with its first frame. Until then the message can return to its queue as if it was not dealt.
 Rule 3. A damaged piece aborts the delivery. If it is the first one, no delivery begins.
-Rule 4. The log is held until the end: the message may leave its queue before, and a compaction would remove it.
+Rule 4. A resumed delivery begins where its receiver was cut off: the pieces before are read, and not sent.
+Rule 5. The log is held until the end: the message may leave its queue before, and a compaction would remove it.
 """
 
 from collections.abc import Callable
 from typing import final
 
 from ambermq.engine.entries.stored_message import StoredMessage
+from ambermq.protocol.amqp10.link.resumption import offset_in
 from ambermq.protocol.amqp10.link.sender import Sender
+from ambermq.protocol.amqp10.performatives.classes import DeliveryState
 from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.gateway.engine_port import EnginePort
 from ambermq.protocol.gateway.large.turn_budget import TurnBudget, Wait
@@ -24,7 +27,7 @@ class MessageStream:
 
     __slots__ = (
         *("_delivery_id", "_engine", "_hold", "_index", "_link", "_message", "_part", "_rebuild", "_settled"),
-        *("is_begun", "is_damaged", "is_done", "queue", "token"),
+        *("_left_out", "_resumes", "_skipped_bytes", "_state", "is_begun", "is_damaged", "is_done", "queue", "token"),
     )
 
     def __init__(
@@ -37,8 +40,13 @@ class MessageStream:
         *,
         settled: bool,
         queue: int = 0,
+        resumes: bool = False,
+        state: DeliveryState | None = None,
     ) -> None:
-        """`rebuild` returns the first piece as this delivery has it; `queue` is the queue of a consumer's delivery."""
+        """`rebuild` returns the first piece as this delivery has it; `queue` is the queue of a consumer's delivery.
+
+        `resumes`: the delivery is resumed, and `state` is what its receiver has of it.
+        """
         self._engine = engine
         self._link = link
         self._message = message
@@ -49,6 +57,12 @@ class MessageStream:
         """The piece that is sent now."""
         self._part: memoryview | None = None
         """What is left of that piece; None if it is not read."""
+        self._resumes = resumes
+        self._state = state
+        self._left_out = 0
+        """The bytes of this piece and the next ones that the receiver has."""
+        self._skipped_bytes = 0
+        """The size of the last piece that was left out."""
         self._delivery_id = 0
         self.token = token
         self.queue = queue
@@ -65,12 +79,16 @@ class MessageStream:
             part = self._part or self._read()
             if part is None:
                 return Wait.PEER if self.is_done else Wait.BODIES
+            if not part:
+                turn.spend(0, self._skipped_bytes)
+                continue
             is_first = not self.is_begun
             if is_first and link.sendable < 1:
                 link.session.await_room()
                 return Wait.PEER
             if is_first:
-                self._delivery_id, self.is_begun = link.begin_parts(self.token, self._settled), True
+                self._begin()
+                is_first = not self._resumes
             some = part[: turn.size]
             is_last = self._index == last and len(some) == len(part)
             count = link.send_part(self._delivery_id, self.token, some, is_first=is_first, is_last=is_last)
@@ -96,7 +114,10 @@ class MessageStream:
         self._end()
 
     def _read(self) -> memoryview | None:
-        """Return the next piece; None if it must be read from the disk, or if it is damaged."""
+        """Return the next piece; None if it must be read from the disk, or if it is damaged.
+
+        It is empty if the receiver has it.
+        """
         piece = self._engine.piece(self._message, self._index)
         if piece is None:
             return None
@@ -104,7 +125,34 @@ class MessageStream:
             self.is_damaged = True
             self.abort()
             return None
-        return memoryview(piece if self._index else self._rebuild(piece))
+        part = memoryview(piece if self._index else self._rebuild(piece))
+        return part if self._state is None or self.is_begun else self._rest_of(part)
+
+    def _rest_of(self, part: memoryview) -> memoryview:
+        """Return what the receiver has not of a piece, before the delivery has begun."""
+        if not self._index:
+            self._left_out = offset_in(part, self._state)
+            if not self._left_out:
+                self._state = None
+        size = len(part)
+        if self._left_out < size:
+            return part[self._left_out :]
+        self._left_out -= size
+        self._skipped_bytes = size
+        self._index += 1
+        if self._index == len(self._message.offsets):
+            # There is no such position after all.
+            self._index, self._state = 0, None
+        return part[size:]
+
+    def _begin(self) -> None:
+        """Begin the delivery."""
+        link = self._link
+        if self._resumes:
+            self._delivery_id = link.resume_parts(self.token, self._state)
+        else:
+            self._delivery_id = link.begin_parts(self.token, self._settled)
+        self.is_begun = True
 
     def _end(self) -> None:
         self.is_done, self._part = True, None

@@ -3,7 +3,7 @@
 Rule 1. The pieces of all uploads take turns, in the order in which they arrived. Only so many are in the engine that a
         sync stays short, for the sake of other messages.
 Rule 2. The commands of a link keep their order: after a piece that waits, its later messages wait too.
-Rule 3. A connection whose pieces wait is not read from. So memory is bounded, and other connections do not wait.
+Rule 3. Sessions whose pieces wait get no window (upload_windows.py). So memory is bounded, and others do not wait.
 """
 
 from collections import deque

@@ -17,7 +17,7 @@ from ambermq.engine.commands import ReportDamage, ResendHeld, Settle
 from ambermq.engine.effects import ConsumerReady, Deliver, LocksExpired, OutcomeApplied
 from ambermq.engine.entries.entry import PLAIN, Entry
 from ambermq.engine.entries.entry_word import pack_words, unpack_words
-from ambermq.engine.entries.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
+from ambermq.engine.entries.outcome import ACCEPTED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.entries.stored_message import StoredMessage
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.events import Disposed
@@ -34,7 +34,7 @@ from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms, offered_
 from ambermq.protocol.gateway.links.delivery_locks import ExpiredDeliveries, attempts_of, late_state, tag_prefix
 from ambermq.protocol.gateway.links.link_peer import ConsumerPeer
 from ambermq.protocol.gateway.links.outcome_mapping import outcome_of
-from ambermq.protocol.gateway.recovery.resumed_deliveries import ResumedDeliveries
+from ambermq.protocol.gateway.recovery.resumed_deliveries import ResumedDeliveries, tag_of
 
 __all__ = ["LOCKED_UNTIL", "SEQUENCE_NUMBER", "ConsumerLink", "Follower", "redelivered"]
 
@@ -163,12 +163,12 @@ class ConsumerLink:
             target=self.terms.target,
             offered_capabilities=offered_by(self.terms),
             properties=properties_of(ready),
-            unsettled=None if theirs is None else {link.tag_of(word): None for word in ready.held},
+            unsettled=None if theirs is None else {tag_of(key): None for key in ready.held},
             unsettled_bytes_max=self.peer.gateway.limits.unsettled_map_bytes_max,
         )
         if theirs is not None:
             is_incomplete = link.is_incomplete or (link.remote is not None and link.remote.incomplete_unsettled)
-            self.resumed = ResumedDeliveries(link, ready.held, theirs, is_incomplete=is_incomplete)
+            self.resumed = ResumedDeliveries(ready.held, theirs, is_incomplete=is_incomplete)
             self.unsettled = None
 
     @property
@@ -312,6 +312,8 @@ class ConsumerLink:
 
     def _resume(self, resumed: ResumedDeliveries) -> bool:
         """Go on with what is to be sent again; return whether new messages may follow."""
+        if self._stream is not None:
+            return False
         link, gateway = self.link, self.peer.gateway
         bytes_max = gateway.limits.grant_bytes // (self.message_bytes or 1)
         words = resumed.send(link, min(gateway.limits.grant_messages, bytes_max or 1))
@@ -322,6 +324,7 @@ class ConsumerLink:
                 link.session.await_room()
             return False
         if not resumed.is_incomplete:
+            resumed.end(link)
             self.resumed = None
             return True
         if link.drain:
@@ -333,24 +336,51 @@ class ConsumerLink:
         resumed = self.resumed
         if not self.is_open or resumed is None:
             return False
-        if any(isinstance(body, StoredMessage) for body in effect.bodies):
-            # It is delivered anew, as a stream.
-            self.peer.gateway.engine.settle(Settle(self.consumer, pack_words(effect.words), MODIFIED_FAILED))
-            resumed.deliver(self.link, ())
-            return True
-        entries = effect.entries or ()
-        bodies = [
-            redelivered(body, entry, effect.elapsed_us)
-            for body, entry in zip(effect.bodies, entries, strict=False)
-            if not isinstance(body, StoredMessage)
-        ]
-        self.traffic.messages_out += len(bodies)
-        self.messages += len(bodies)
-        size = sum(map(len, bodies))
-        self.traffic.bytes_out += size
-        self.bytes += size
-        resumed.deliver(self.link, bodies)
+        if self._stream is not None:
+            resumed.put_back()
+            return False
+        bodies: list[Buffer] = []
+        for body, entry in zip(effect.bodies, effect.entries or (), strict=False):
+            if isinstance(body, StoredMessage):
+                self._stream_again(resumed, body, entry, effect)
+                return True
+            bodies.append(redelivered(body, entry, effect.elapsed_us))
+        self._count_sent(len(bodies), sum(map(len, bodies)))
+        resumed.deliver(self.link, bodies, is_plain=self._is_plain(effect.queue))
         return True
+
+    def _stream_again(
+        self, resumed: ResumedDeliveries, message: StoredMessage, entry: Entry | None, effect: Deliver
+    ) -> None:
+        """Begin to send a large message again, from where its receiver was cut off."""
+        self._count_sent(1, len(message))
+        gateway, one = self.peer.gateway, resumed.take_large(self.link)
+        self._stream = MessageStream(
+            gateway.engine,
+            self.link,
+            message,
+            partial(redelivered, entry=entry, now_us=effect.elapsed_us),
+            effect.words[0],
+            settled=False,
+            queue=effect.queue,
+            resumes=not one.is_new,
+            state=one.state if self._is_plain(effect.queue) else None,
+        )
+        self._backlog.append(_SENDING)
+        self.backlog_count += 1
+        gateway.sources.wake_stream(self)
+
+    def _is_plain(self, queue: int) -> bool:
+        """Return whether deliveries of a queue have no annotations of their own, which those sent again have not."""
+        known = self.peer.gateway.engine.state.queues.get(queue)
+        return not self.is_service_bus and (known is None or not known.settings.lock_ms)
+
+    def _count_sent(self, count: int, size: int) -> None:
+        """Count messages that are sent."""
+        self.traffic.messages_out += count
+        self.traffic.bytes_out += size
+        self.messages += count
+        self.bytes += size
 
     def _deliver_large(
         self,
@@ -363,10 +393,7 @@ class ConsumerLink:
         With `added`, the annotations of deliveries with locks, the other messages are not rebuilt yet.
         """
         size = sum(map(len, payloads))
-        self.traffic.messages_out += len(payloads)
-        self.traffic.bytes_out += size
-        self.messages += len(payloads)
-        self.bytes += size
+        self._count_sent(len(payloads), size)
         entries = effect.entries or (None,) * len(payloads)
         attempts = attempts_of(effect.entries, len(payloads)) if added is not None else [0] * len(payloads)
         for index, (word, payload, entry) in enumerate(zip(effect.words, payloads, entries, strict=True)):

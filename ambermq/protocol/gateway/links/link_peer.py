@@ -19,6 +19,7 @@ from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.gateway.engine_port import EnginePort
 from ambermq.protocol.gateway.large.turn_budget import TurnBudget, Wait
 from ambermq.protocol.gateway.large.upload_gate import UploadGate
+from ambermq.protocol.gateway.large.upload_windows import UploadWindows
 from ambermq.protocol.gateway.links.temporary_owners import TemporaryOwners
 from ambermq.protocol.gateway.links.traffic import Traffic
 from ambermq.protocol.server_limits import ServerLimits
@@ -148,8 +149,8 @@ class ConsumerPeer(StreamPeer, Protocol[Consumer_contra]):
 class ProducerPeer(LinkPeer, Protocol[Producer_contra]):
     """What a producer's link is served by."""
 
-    upload_bytes: int
-    """The bytes of its large messages that wait for the disk."""
+    upload_windows: UploadWindows
+    """The windows of the sessions on which large messages arrive."""
 
     def upload_refusal(self, producer_link: Producer_contra) -> Error | None:
         """Count a large message that begins to arrive; return why it is refused, None if it is not."""

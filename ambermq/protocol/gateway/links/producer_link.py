@@ -116,7 +116,6 @@ class ProducerLink:
         target = self.terms.target_of(ready)
         self._may_reject = self.terms.may_reject
         self.queue = ready.queue
-        self.link.has_tags = not self._may_reject
         self.link.has_tags = not self._may_reject or self.is_second
         self.link.has_settled_tags = self.terms.is_anonymous
         # A queue may take less than a connection, never more.
@@ -244,12 +243,12 @@ class ProducerLink:
             why = f"the messages that arrive have {open_max} bytes (uploads_bytes_max)"
             upload.refuse(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, why)
         if upload.add(self.producer, event.payload):
-            self.peer.upload_bytes += size
+            self.peer.upload_windows.arrived(self.link.session, size)
             self.link.session.connection.memory.change(size)
 
     def piece_stored(self, effect: ChunkStored) -> None:
         """Count a piece that is durable; a refused one refuses its message."""
-        self.peer.upload_bytes -= effect.size
+        self.peer.upload_windows.stored(effect.size)
         self.link.session.connection.memory.change(-effect.size)
         if effect.condition and self.upload is not None and self.upload.upload is effect.upload:
             self.upload.refuse(effect.condition, effect.description)
@@ -347,26 +346,30 @@ class ProducerLink:
         """Submit the commands for a run whose messages are decoded one by one."""
         bodies: list[Buffer] = []
         hashes: list[tuple[int, int]] = []
+        times_ms: list[int] = []
         size, kind, first_id = 0, _PLAIN, run.first_id
         bytes_max = self.limits.run_bytes_max
         for index, payload in enumerate(run.payloads):
             try:
                 body, kind_of_body, hashes_of_body = self._read(payload)
             except DecodeError as error:
-                self._submit(run, first_id, bodies, hashes, kind, transaction)
+                self._submit(run, first_id, bodies, hashes, kind, transaction, times_ms)
                 self._reject(run, (run.first_id + index) & MASK, error, transaction)
                 first_id = (run.first_id + index + 1) & MASK
-                bodies, hashes, size = [], [], 0
+                bodies, hashes, times_ms, size = [], [], [], 0
                 continue
-            if bodies and (kind_of_body != kind or size + len(payload) > bytes_max):
-                self._submit(run, first_id, bodies, hashes, kind, transaction)
+            is_alike = kind_of_body == kind or _differ_in_time(kind_of_body, kind)
+            if bodies and (not is_alike or size + len(payload) > bytes_max):
+                self._submit(run, first_id, bodies, hashes, kind, transaction, times_ms)
                 first_id = (first_id + len(bodies)) & MASK
-                bodies, hashes, size = [], [], 0
+                bodies, hashes, times_ms, size = [], [], [], 0
             kind = kind_of_body
+            if time_ms := kind[3].time_ms:
+                times_ms.append(time_ms)
             bodies.append(body)
             hashes.append(hashes_of_body)
             size += len(body)
-        self._submit(run, first_id, bodies, hashes, kind, transaction)
+        self._submit(run, first_id, bodies, hashes, kind, transaction, times_ms)
 
     def _submit(
         self,
@@ -376,10 +379,11 @@ class ProducerLink:
         hashes: list[tuple[int, int]],
         kind: _Kind,
         transaction: Transaction | None,
+        times_ms: list[int],
     ) -> None:
-        """Submit the command for messages of a run, unless there are none; all are of one kind.
+        """Submit the command for messages of a run, unless there are none; all are of one kind, but for their times.
 
-        `hashes` are the hash of the id and the group of each.
+        `hashes` are the hash of the id and the group of each, `times_ms` their times if they have some.
         """
         if bodies:
             size = sum(map(len, bodies))
@@ -389,6 +393,8 @@ class ProducerLink:
             publish.groups = groups if any(groups) else []
             publish.ttl_ms, publish.priority = kind[1], kind[2]
             publish.time_ms, publish.delay_ms = kind[3]
+            if times_ms and times_ms.count(publish.time_ms) < len(times_ms):
+                publish.times_ms = times_ms
             publish.by = "" if self.guard is None else self.guard.user
             publish.transaction = transaction
             if self.is_second:
@@ -537,3 +543,8 @@ def _part(run: TransferRun, start: int, stop: int) -> TransferRun:
     """Return the messages of a run from index `start` up to `stop`."""
     payloads = run.payloads[start:stop]
     return TransferRun(run.link, (run.first_id + start) & MASK, payloads, run.settled, tag=run.tag)
+
+
+def _differ_in_time(kind: _Kind, other: _Kind) -> bool:
+    """Return whether two kinds differ only in the times for which messages are scheduled: one command takes both."""
+    return kind[3].time_ms > 0 < other[3].time_ms and kind[:3] == other[:3]

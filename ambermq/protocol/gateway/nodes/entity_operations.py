@@ -12,7 +12,7 @@ Rule 1. A sequence number is the offset of a message on its queue. A lock token 
 Rule 2. A request may be of any shape: Refused says what was expected.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
@@ -36,11 +36,12 @@ __all__ = [
     "publishes",
     "sequence_numbers",
     "state_of",
-    "without_damaged",
 ]
 
 _COUNT_MAX: Final = 1000
 _STATE: Final = "x-opt-message-state"
+_SIZE: Final = "x-opt-message-size"
+"""Of a message that an answer shows the beginning of: about how many bytes it has."""
 _ACTIVE, _DEFERRED, _SCHEDULED = 0, 1, 2
 _REASON_BYTES_MAX: Final = 1024
 
@@ -129,22 +130,26 @@ def state_of(queue: Queue, word: int) -> int:
 
 
 def message_row(
-    word: int, entry: Entry | None, body: Buffer, *, state: int, until_ms: int = 0, is_held: bool = False
+    word: int,
+    entry: Entry | None,
+    body: Buffer,
+    *,
+    state: int,
+    until_ms: int = 0,
+    is_held: bool = False,
+    whole_bytes: int = 0,
 ) -> dict[str, Any]:
-    """Return a message as answers have it; `is_held`: with its lock token."""
+    """Return a message as answers have it; `is_held`: with its lock token.
+
+    `whole_bytes` is the size of a large message, of which `body` is the beginning.
+    """
     added: dict[str, Any] = {SEQUENCE_NUMBER: word >> 16, _STATE: Int(state)}
     if until_ms:
         added[LOCKED_UNTIL] = Timestamp(until_ms)
+    if whole_bytes:
+        added[_SIZE] = whole_bytes
     row: dict[str, Any] = {"message": bytes(redelivered(body, entry, 0, added))}
     if is_held:
         attempt = 0 if entry is None else entry.attempt
         row["lock-token"] = UUID(bytes_le=attempt.to_bytes(8) + word.to_bytes(8))
     return row
-
-
-def without_damaged(
-    words: Sequence[int], entries: Sequence[Entry | None], bodies: Sequence[Buffer | None]
-) -> list[tuple[int, Entry | None, Buffer]]:
-    """Return the messages whose bytes can be read."""
-    rows = zip(words, entries, bodies, strict=True)
-    return [(word, entry, body) for word, entry, body in rows if body is not None]

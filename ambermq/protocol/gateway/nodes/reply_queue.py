@@ -50,13 +50,15 @@ class ReplyQueue:
         """Drop the backlog of a link."""
         self._bytes -= sum(map(len, self._by_link.pop(link, ())))
 
-    def send(self, link: Sender, answer: bytes) -> None:
-        """Send an answer now, or when the link has credit."""
+    def send(self, link: Sender, answer: bytes) -> bool:
+        """Send an answer now, or when the link has credit; return False if the backlog has no room for it."""
         backlog = self._by_link[link]
-        if len(backlog) < _ANSWERS_MAX and self._bytes < _ANSWERS_BYTES_MAX:
+        has_room = len(backlog) < _ANSWERS_MAX and self._bytes < _ANSWERS_BYTES_MAX
+        if has_room:
             backlog.append(answer)
             self._bytes += len(answer)
         self.flush(link)
+        return has_room
 
     def disposed(self, event: Disposed) -> None:
         """Settle answers whose receiver waits for it (receiver-settle-mode second), and send what has room now."""

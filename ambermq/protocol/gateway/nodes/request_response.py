@@ -101,13 +101,15 @@ class RequestResponse:
         """Return whether a link takes the answers to this reply-to."""
         return name in self._replies
 
-    def send(self, name: str, answer: bytes) -> bool:
-        """Send an answer on the link for this name, and return whether there is such a link."""
+    def answer_bytes_max(self, name: str) -> int:
+        """Return the max-message-size of the link that takes the answers to this reply-to; 0 without one."""
         link = self._replies.get(name)
-        if link is None:
-            return False
-        self._answers.send(link, answer)
-        return True
+        return (link.remote.max_message_size if link and link.remote else 0) or 0
+
+    def send(self, name: str, answer: bytes) -> bool:
+        """Send an answer on the link for this name; return False if there is no such link, or if it is dropped."""
+        link = self._replies.get(name)
+        return link is not None and self._answers.send(link, answer)
 
     def disposed(self, event: Disposed) -> None:
         """Settle the outcomes of answers."""

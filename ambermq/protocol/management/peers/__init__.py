@@ -5,7 +5,7 @@ Rule 2. A listing is in the order of acceptance, so a client that reads page by 
 Rule 3. DELETE closes an object from the broker's end, with an error that names the reason. Its peer may come back.
 Rule 4. Texts of clients are cut.
 
-Imports: engine, engine/commands, engine/model, protocol/auth, protocol/management.
+Imports: engine, engine/commands, engine/model, protocol/amqp10, protocol/auth, protocol/management.
 Imported by: protocol/gateway, protocol/management, protocol/server.
 Names: PeerPort, CloseEndpoint, Listing, CONNECTION_OPERATIONS, SESSION_OPERATIONS, LINK_OPERATIONS.
 """

@@ -1,6 +1,7 @@
 """The operations on connections, sessions and links: QUERY, READ and DELETE.
 
-Rule: a QUERY with the application property `connection` lists the sessions or links of that connection alone.
+Rule 1. A QUERY with the application property `connection` lists the sessions or links of that connection alone.
+Rule 2. Suspended links are links of no connection. They come last.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -22,6 +23,7 @@ from ambermq.protocol.management.peers.rows import (
     session_row,
     sessions_of,
 )
+from ambermq.protocol.management.peers.suspended_rows import suspended_name, suspended_rows
 from ambermq.protocol.management.request_fields import name_property, user_of
 
 __all__ = [
@@ -79,6 +81,10 @@ def _all_rows(noun: _Noun, peers: Iterable[PeerPort], request: Any) -> Iterator[
         yield from noun.rows(peer, gateway.state_of(peer))
 
 
+def _suspended(noun: _Noun, request: Any) -> Iterable[tuple[str, Row]]:
+    return suspended_rows(request.peer.gateway.states()) if noun is _LINK else ()
+
+
 def _query(noun: _Noun) -> Operation:
     def query(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any], results_max: int) -> Command:
         window = query_window(properties, body, noun.noun, results_max)
@@ -116,7 +122,9 @@ class _Page:
     def _rows(self) -> Iterator[Row]:
         only = self._only
         peers = (peer for peer in _peers(self._request) if only is None or _is_of(peer, only))
-        return (row for _, row in _all_rows(self._noun, peers, self._request))
+        yield from (row for _, row in _all_rows(self._noun, peers, self._request))
+        if only is None:
+            yield from (row for _, row in _suspended(self._noun, self._request))
 
 
 def _is_of(peer: PeerPort, connection: str) -> bool:
@@ -129,7 +137,8 @@ def _read(noun: _Noun) -> Operation:
 
         def row(_state: State) -> dict[str, Any] | None:
             peers = [peer for peer in _peers(request) if _is_of(peer, name.partition(".")[0])]
-            return next((make() for found, make in _all_rows(noun, peers, request) if found == name), None)
+            rows = _suspended(noun, request) if suspended_name(name) else _all_rows(noun, peers, request)
+            return next((make() for found, make in rows if found == name), None)
 
         return Inspect(request, row)
 

@@ -31,7 +31,7 @@ SESSION_ATTRIBUTES: Final = (
 )
 LINK_ATTRIBUTES: Final = (
     *("name", "connection", "session", "link", "role", "address", "queue", "peer", "user", "container", "vhost"),
-    *("state", "credit", "unsettled", "messages", "bytes", "memory_bytes"),
+    *("state", "credit", "unsettled", "messages", "bytes", "memory_bytes", "until_us"),
 )
 _TEXT_MAX: Final = 256
 
@@ -115,6 +115,7 @@ def link_row(peer: PeerPort, name: str, link: Any, state: State) -> dict[str, An
         "messages": known.messages,
         "bytes": known.bytes,
         "memory_bytes": link.memory_bytes,
+        "until_us": None,
     }
 
 

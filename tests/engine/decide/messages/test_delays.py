@@ -2,6 +2,7 @@
 
 import random
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -32,11 +33,14 @@ LATE_US = 20_000
 """The latest moment of a timer after its time."""
 
 
-def schedule(rig: Rig, producer: int, *bodies: bytes, delay_ms: int = 0, time_ms: int = 0, ttl_ms: int = 0) -> None:
+def schedule(rig: Rig, producer: int, *bodies: bytes, **fields: Any) -> None:
     """Publish messages for later."""
-    command = Publish("link", producer, 0, list(bodies), [0] * len(bodies), sum(map(len, bodies)), ttl_ms=ttl_ms)
-    command.time_ms, command.delay_ms = time_ms, delay_ms
-    rig.do(command)
+    rig.do(Publish("link", producer, 0, list(bodies), [0] * len(bodies), sum(map(len, bodies)), **fields))
+
+
+def schedule_each(rig: Rig, producer: int, times_ms: dict[bytes, int], **fields: Any) -> None:
+    """Publish messages that have times of their own, in one run."""
+    schedule(rig, producer, *times_ms, **fields, time_ms=min(times_ms.values()), times_ms=[*times_ms.values()])
 
 
 def test_a_scheduled_message_takes_the_tail_at_its_time() -> None:
@@ -88,6 +92,62 @@ def test_a_time_wins_over_a_delay_and_the_past_is_now() -> None:
     assert again(rig).queue().scheduled.count == 1
 
 
+def test_each_message_of_a_run_has_its_time() -> None:
+    """One in the past is available now, one event has the times of the others, and a restart keeps them."""
+    rig = Rig(now_us=1_000 * SECOND)
+    declare(rig, "q")
+    schedule_each(rig, rig.producer(), {b"a": 1_003_000, b"b": 1, b"c": 1_001_000, b"d": 1_002_000, b"e": 1_003_000})
+    assert (rig.queue().scheduled.count, rig.queue().available) == (4, 1)
+    events, _ = rig.loop.replay(0).read(events_max=1000, bytes_max=1 << 20)
+    (event,) = [event for event in events if isinstance(event, Scheduled)]
+    first = min(rig.queue().scheduled) >> 16
+    assert [event.due_us_of(first + index) // SECOND for index in (0, 2, 3, 4)] == [1003, 1001, 1002, 1003]
+    assert event.due_us == 1_001 * SECOND
+    rig = again(rig)
+    for available in (1, 2, 3, 5):
+        wait(rig, LATE_US)
+        assert rig.queue().available == available
+        wait(rig, SECOND)
+    assert bodies_of(rig, "q") == [b"b", b"c", b"d", b"a", b"e"]
+
+
+_EACH = st.lists(
+    st.sampled_from((1, 900_000, 1_000_001, 1_000_500, 1_002_000, 1_002_000, 1 << 62)), min_size=1, max_size=9
+)
+
+
+@given(times_ms=_EACH, parts=st.lists(st.integers(1, 4)), chunk_bytes=st.sampled_from((4, 1000)))
+def test_a_run_has_the_times_of_its_messages_one_by_one(
+    times_ms: list[int], parts: list[int], chunk_bytes: int
+) -> None:
+    """However they are joined and split, and if some are large."""
+    dues = []
+    for is_whole in (True, False):
+        rig = Rig(config=EngineConfig(chunk_bytes=chunk_bytes), now_us=1_000 * SECOND)
+        declare(rig, "q")
+        producer, bodies = rig.producer(), [b"%d" % index * (1 + index % 5) for index in range(len(times_ms))]
+        runs = [
+            Publish("link", producer, index, [body], [0], len(body), time_ms=time_ms)
+            for index, (body, time_ms) in enumerate(zip(bodies, times_ms, strict=True))
+        ]
+        if is_whole:
+            for run in runs[1:]:
+                assert runs[0].join(run, bytes_max=1000)
+            run, runs = runs[0], []
+            for count in parts:
+                first, run = run.split(count)
+                runs.append(first)
+            runs.append(run)
+        for run in runs:
+            if run.bodies:
+                rig.do(run)
+        queue = rig.queue()
+        words = sorted([*queue.ready, *queue.scheduled])
+        dues.append([queue.due_us_of(word >> 16) for word in words])
+        assert again(rig).queue() == queue
+    assert dues[0] == dues[1]
+
+
 def test_messages_come_by_time_then_by_offset() -> None:
     """Whatever the order of their arrival, after a restart too."""
     rig = Rig()
@@ -120,6 +180,21 @@ def test_the_own_time_to_live_counts_from_the_arrival() -> None:
     assert rig.queue().available == 1
     wait(rig, SECOND + 2 * LATE_US)
     assert rig.queue().depth == 0
+
+
+def test_a_start_gives_them_the_same_time_to_live() -> None:
+    """The last scheduled ones come to the tail in one event, and one by one when the log is read."""
+    rig = Rig()
+    declare(rig, "q", message_ttl_ms=60_000)
+    producer = rig.producer()
+    rig.do(rig.publish(producer, b"first"))
+    schedule(rig, producer, b"a", b"b", b"c", delay_ms=1000)
+    rig.consumer(credit=1, settled=True)
+    rig.do()
+    assert rig.queue().depth == rig.queue().scheduled.count == 3
+    wait(rig, SECOND + LATE_US)
+    assert (rig.queue().available, len(rig.queue().runs)) == (3, 1)
+    again(rig)
 
 
 def test_scheduled_messages_count_for_the_maxima() -> None:
@@ -196,11 +271,14 @@ def test_a_step_of_the_clock_delivers_nothing() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2500])
-def test_a_run_and_its_times_are_in_one_batch(count: int) -> None:
+@pytest.mark.parametrize("step_ms", [0, 1])
+def test_a_run_and_its_times_are_in_one_batch(count: int, step_ms: int) -> None:
     """So a torn write never leaves a scheduled message that is available at once."""
     rig = Rig()
     declare(rig, "q")
-    schedule(rig, rig.producer(), *[b"m"] * count, delay_ms=1000, ttl_ms=5000)
+    first_ms = rig.now_us // 1000 + 1000
+    times_ms = {b"%d" % number: first_ms + number * step_ms for number in range(count)}
+    schedule_each(rig, rig.producer(), times_ms, ttl_ms=5000)
     assert (rig.queue().scheduled.count, rig.queue().timed) == (count, count)
     parts = [types for types in rig.batches() if _PUBLISHED in types]
     assert sum(types.count(_PUBLISHED) for types in parts) == count
@@ -243,6 +321,7 @@ def test_a_thousand_a_second_come_in_time() -> None:
 _STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("publish"), st.sampled_from((0, 1, 5, 5, 40, 1000)), st.integers(1, 4)),
+        st.tuples(st.just("each"), st.sampled_from((0, 1, 7, 40, 1000)), st.integers(2, 5)),
         st.tuples(st.just("wait"), st.sampled_from((1_000, 4_999, 5_000, 50_000, 2_000_000)), st.just(0)),
         st.tuples(st.just("take"), st.integers(1, 4), st.just(0)),
         st.tuples(st.just("cancel"), st.integers(0, 3), st.just(0)),
@@ -263,14 +342,22 @@ def test_nothing_is_offered_early_and_nothing_is_lost(steps: list[tuple[str, int
     by_offset: dict[int, bytes] = {}
     number = consumer = 0
     for step, value, count in steps:
-        if step == "publish":
+        if step in ("publish", "each"):
             bodies = [b"%d" % (number + one) for one in range(count)]
             number += count
             producer, offset = rig.producer(), rig.loop.log.log_end
-            schedule(rig, producer, *bodies, delay_ms=value)
+            own = {body: value * index % 1500 if step == "each" else value for index, body in enumerate(bodies)}
+            if step == "each":
+                # The times are not in order, and some are equal.
+                first_ms = -(-rig.now_us // 1000)
+                schedule_each(rig, producer, {body: first_ms + delay_ms for body, delay_ms in own.items()})
+                rounding_us = 1000 * first_ms - rig.now_us
+            else:
+                schedule(rig, producer, *bodies, delay_ms=value)
+                rounding_us = 0
             known = sorted(word >> 16 for words in rig.queue().waiting_lists for word in words if word >> 16 >= offset)
             by_offset |= dict(zip(known[-count:], bodies, strict=True))
-            due |= dict.fromkeys(bodies, rig.now_us + 1000 * value)
+            due |= {body: rig.now_us + rounding_us + 1000 * delay_ms for body, delay_ms in own.items()}
         elif step == "wait":
             wait(rig, value)
         elif step == "take":

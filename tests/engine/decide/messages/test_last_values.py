@@ -224,6 +224,14 @@ def test_a_held_one_makes_no_room() -> None:
     assert outcomes(send(rig, b"b:1", b"a:2")) == [OutcomeKind.ACCEPTED, OutcomeKind.REJECTED]
 
 
+def test_a_full_queue_refuses_a_scheduled_message() -> None:
+    """It replaces none yet, so it would take the queue above its maximum, and the next one again."""
+    rig = lasting(messages_max=1)
+    send(rig, b"a:1")
+    assert outcomes(send(rig, b"a:late", delay_ms=1000)) == [OutcomeKind.REJECTED]
+    assert rig.queue().waiting == 1
+
+
 def test_a_scheduled_message_replaces_at_its_time() -> None:
     """Until then it replaces none, and none replaces it."""
     rig = lasting()

@@ -69,4 +69,21 @@ async function left(client, ...names) {
     return texts;
 }
 
-module.exports = { assert, NotOffered, NO_LOCKS, connected, made, send, receiver, take, completed, left };
+// Have the management node make something; the answer comes to a queue.
+async function create(client, applicationProperties, body) {
+    const answers = 'answers';
+    await send(client, answers, 'makes the queue');
+    const link = receiver(client, answers);
+    await completed(link, await take(link, 1));
+    Object.assign(applicationProperties, { operation: 'CREATE' });
+    const properties = { messageId: 'request', replyTo: answers };
+    const sender = client.createSender('$management');
+    await sender.sendMessages({ body, bodyType: 'value', properties, applicationProperties });
+    const [answer] = await take(link, 1);
+    assert.strictEqual(answer.applicationProperties.statusCode, 201, answer.applicationProperties.statusDescription);
+    await completed(link, [answer]);
+    await sender.close();
+    await link.close();
+}
+
+module.exports = { assert, NotOffered, NO_LOCKS, connected, made, send, receiver, take, completed, left, create };

@@ -12,6 +12,7 @@ const not_offered = {
     'temporary-topic': 'no dynamic target',
     'anonymous-relay': 'each sender needs a queue or a topic',
     transaction: 'no transactions',
+    groups: 'groups are the sessions of Service Bus, which the broker does not have',
 };
 
 function say(behaviour, verdict, detail) {

@@ -1,7 +1,7 @@
 // Queues: sending, receiving, and what can be said of a message.
 'use strict';
 
-const { assert, NotOffered, made, send, receiver, take, completed, left } = require('./actor.js');
+const { assert, NotOffered, made, send, receiver, take, completed, left, create } = require('./actor.js');
 
 const COUNT = 10;
 
@@ -41,13 +41,19 @@ async function accept(client, name) {
 }
 
 async function reject(client, name) {
+    await create(client, { type: 'org.ambermq.queue', name }, { dead_letter: name + '-dead' });
     await send(client, name, 'a', 'b');
     const link = receiver(client, name);
     const [bad] = await take(link, 1);
     await link.deadLetterMessage(bad, { deadLetterReason: 'bad', deadLetterErrorDescription: 'not this one' });
     assert.deepStrictEqual(await completed(link, await take(link, 1)), ['b'], 'what comes next');
     assert.deepStrictEqual(await left(client, name), [], 'what is left');
-    return 'by deadLetterMessage';
+    const dead = client.createReceiver(name, { subQueueType: 'deadLetter' });
+    const shown = await dead.peekMessages(9);
+    assert.deepStrictEqual(shown.map((message) => message.body), ['a'], 'what the dead letters are');
+    assert.deepStrictEqual(await completed(dead, await take(dead, 1)), ['a'], 'what the dead-letter queue has');
+    await dead.close();
+    return 'by deadLetterMessage; subQueueType peeks and receives it';
 }
 
 // Abandon a message to the same link, and defer it to another one; neither call says that the delivery has failed.

@@ -2,7 +2,7 @@
 'use strict';
 
 const { setTimeout: pause } = require('timers/promises');
-const { assert, NO_LOCKS, connected, made, send, receiver, take, completed, left } = require('./actor.js');
+const { assert, NO_LOCKS, connected, made, send, receiver, take, completed, left, create } = require('./actor.js');
 
 const WIRED = 'createReceiver(TOPIC, NAME) receives from the queue TOPIC/Subscriptions/NAME, attached to the muxer TOPIC';
 
@@ -34,23 +34,6 @@ async function topic(client, name) {
     await heard_by(both, 'the end', () => {});
     for (const texts of both) assert.deepStrictEqual(texts.slice(-3), news, 'what both get');
     return 'by the address /topics/NAME as the name of a queue';
-}
-
-// Have the management node make something; the answer comes to a queue.
-async function create(client, applicationProperties, body) {
-    const answers = 'answers';
-    await send(client, answers, 'makes the queue');
-    const link = receiver(client, answers);
-    await completed(link, await take(link, 1));
-    Object.assign(applicationProperties, { operation: 'CREATE' });
-    const properties = { messageId: 'request', replyTo: answers };
-    const sender = client.createSender('$management');
-    await sender.sendMessages({ body, bodyType: 'value', properties, applicationProperties });
-    const [answer] = await take(link, 1);
-    assert.strictEqual(answer.applicationProperties.statusCode, 201, answer.applicationProperties.statusDescription);
-    await completed(link, [answer]);
-    await sender.close();
-    await link.close();
 }
 
 // Make a subscription of Service Bus: a queue of the name that its clients receive from, attached to the topic.

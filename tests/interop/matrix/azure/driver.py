@@ -11,7 +11,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
-from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceivedMessage, ServiceBusReceiver
+from azure.servicebus import (
+    ServiceBusClient,
+    ServiceBusMessage,
+    ServiceBusReceivedMessage,
+    ServiceBusReceiver,
+    ServiceBusSubQueue,
+)
 from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageHeader, AmqpMessageProperties
 
 __all__ = ["main"]
@@ -32,6 +38,7 @@ _NOT_OFFERED = {
     "temporary-topic": "no dynamic target",
     "anonymous-relay": "each sender needs a queue or a topic",
     "transaction": "no transactions",
+    "groups": "groups are the sessions of Service Bus, which the broker does not have",
     "drain": "a receiver withdraws its credit only by closing",
 }
 
@@ -117,6 +124,7 @@ def _accepted(client: ServiceBusClient, name: str) -> str:
 
 
 def _rejected(client: ServiceBusClient, name: str) -> str:
+    _create(client, {"type": "org.ambermq.queue", "name": name}, {"dead_letter": f"{name}-dead"})
     _put(client, name, "a", "b")
     with client.get_queue_receiver(name) as receiver:
         receiver.dead_letter_message(_next(receiver), reason="bad", error_description="not this one")
@@ -124,7 +132,10 @@ def _rejected(client: ServiceBusClient, name: str) -> str:
         _check("b", str(second), "what comes next")
         receiver.complete_message(second)
     _check([], _left(client, name), "what is left")
-    return "by dead_letter_message"
+    with client.get_queue_receiver(name, sub_queue=ServiceBusSubQueue.DEAD_LETTER) as dead:
+        _check(["a"], [str(one) for one in dead.peek_messages(max_message_count=9)], "what the dead letters are")
+        _check(["a"], _rest(dead), "what the dead-letter queue has")
+    return "by dead_letter_message; sub_queue peeks and receives it"
 
 
 def _modified(client: ServiceBusClient, name: str) -> str:

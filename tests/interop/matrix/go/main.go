@@ -32,6 +32,7 @@ var known = map[string]behaviour{
 	"anonymous-relay":      anonymousRelay,
 	"credit":               credit,
 	"drain":                drain,
+	"groups":               groups,
 	"large-message":        largeMessage,
 	"priority":             priority,
 	"expiry":               expiry,

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"math"
 
 	"github.com/Azure/go-amqp"
 )
@@ -187,5 +188,24 @@ func largeMessage(url, name string) string {
 	got := next(receiver)
 	same(true, bytes.Equal(body, got.GetData()), "the same bytes")
 	accept(receiver, got)
+	return ""
+}
+
+func groups(url, name string) string {
+	p := dial(url)
+	defer p.close()
+	one, two := p.receiver(name, plenty()), p.receiver(name, plenty())
+	sender := p.sender(name, nil)
+	for index, text := range []string{"a1", "b1", "c1", "a2", "b2", "c2", "a3", "a4"} {
+		group, sequence := text[:1], uint32(index)
+		if text == "a3" {
+			sequence = math.MaxUint32
+		}
+		sent := message(text)
+		sent.Properties = &amqp.MessageProperties{GroupID: &group, GroupSequence: &sequence}
+		put(sender, sent)
+	}
+	same([]string{"a1", "c1", "a2", "c2", "a3"}, take(one, 5), "what the first gets")
+	same([]string{"b1", "b2", "a4"}, take(two, 3), "what the second gets")
 	return ""
 }

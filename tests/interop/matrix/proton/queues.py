@@ -150,6 +150,20 @@ def _large_message(url: str, name: str) -> str:
     return ""
 
 
+def _groups(url: str, name: str) -> str:
+    with connected(url) as peer:
+        one, two = (peer.receiver(name, name=each, credit=_COUNT) for each in ("one", "two"))
+        for text in ("a1", "b1", "c1", "a2", "b2", "c2", "a3", "a4"):
+            sequence = 0xFFFFFFFF if text == "a3" else int(text[1])
+            send(peer, name, Message(text, durable=True, group_id=text[0], group_sequence=sequence))
+        for receiver, texts in ((one, ["a1", "c1", "a2", "c2", "a3"]), (two, ["b1", "b2", "a4"])):
+            got = receiver.wait(len(texts))
+            check(texts, [each.message.body for each in got], "what a receiver gets")
+            for each in got:
+                each.settle(Delivery.ACCEPTED)
+    return ""
+
+
 BEHAVIOURS: Final[dict[str, Callable[[str, str], str]]] = {
     "send": _send,
     "receive": _receive,
@@ -162,5 +176,6 @@ BEHAVIOURS: Final[dict[str, Callable[[str, str], str]]] = {
     "selector": _selector,
     "temporary-queue": _temporary_queue,
     "anonymous-relay": _anonymous_relay,
+    "groups": _groups,
     "large-message": _large_message,
 }

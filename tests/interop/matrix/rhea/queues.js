@@ -145,6 +145,20 @@ async function large_message(url, name) {
     await close(connection);
 }
 
+async function groups(url, name) {
+    const connection = await connected(url);
+    const inboxes = [await receiver(connection, name), await receiver(connection, name)];
+    const taken = [inboxes[0].take(5), inboxes[1].take(3)];
+    const made = ['a1', 'b1', 'c1', 'a2', 'b2', 'c2', 'a3', 'a4'].map((body) => {
+        const group_sequence = body === 'a3' ? 0xffffffff : Number(body[1]);
+        return { durable: true, group_id: body[0], group_sequence, body };
+    });
+    await send(connection, name, ...made);
+    assert.deepStrictEqual(accepted(await taken[0]), ['a1', 'c1', 'a2', 'c2', 'a3'], 'what the first gets');
+    assert.deepStrictEqual(accepted(await taken[1]), ['b1', 'b2', 'a4'], 'what the second gets');
+    await close(connection);
+}
+
 module.exports = {
     send: sending,
     receive: receiving,
@@ -157,5 +171,6 @@ module.exports = {
     selector: select,
     'temporary-queue': temporary_queue,
     'anonymous-relay': anonymous_relay,
+    groups,
     'large-message': large_message,
 };

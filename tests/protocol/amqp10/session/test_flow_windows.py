@@ -27,8 +27,12 @@ def test_a_smaller_window_takes_no_frames_back() -> None:
 
 
 def test_a_closed_window_takes_no_frames_back() -> None:
-    """Neither by a pause nor by a session that is full."""
+    """Neither by a pause nor by its owner nor by a session that is full."""
     windows = opened()
+    windows.is_held = True
+    assert windows.incoming(10) == 0
+    assert windows.left == 10
+    windows.is_held = False
     windows.is_paused = True
     assert windows.incoming(10) == 0
     assert windows.left == 10
@@ -37,7 +41,12 @@ def test_a_closed_window_takes_no_frames_back() -> None:
     assert windows.left == 10
 
 
-@given(st.lists(st.sampled_from(["send", "receive", "read", "flow", "pause", "resume", "settle", "fill"]), max_size=60))
+@given(
+    st.lists(
+        st.sampled_from(["send", "receive", "read", "flow", "pause", "resume", "settle", "fill", "hold", "free"]),
+        max_size=60,
+    )
+)
 def test_a_peer_that_keeps_to_its_window_never_violates_ours(steps: list[str]) -> None:
     """Whatever is on the way in either direction: `left` counts every frame that the peer may have sent."""
     windows = opened(6)
@@ -51,8 +60,9 @@ def test_a_peer_that_keeps_to_its_window_never_violates_ours(steps: list[str]) -
             peer_window = max(seen + window - peer_next, 0)
         elif step in ("settle", "fill"):
             room = 6 if step == "settle" else max(room - 2, 0)
-        elif step in ("pause", "resume", "flow"):
-            windows.is_paused = windows.is_paused if step == "flow" else step == "pause"
+        elif step in ("pause", "resume", "flow", "hold", "free"):
+            windows.is_held = step == "hold" or (windows.is_held and step != "free")
+            windows.is_paused = step == "pause" or (windows.is_paused and step != "resume")
             flows.append((windows.next_incoming_id or 0, windows.incoming(room)))
         elif step == "receive" and frames:
             windows.received(1)
@@ -113,4 +123,8 @@ def test_a_paused_window_stays_open_for_what_is_unfinished() -> None:
     windows.received(7)
     assert windows.incoming(8) == 8
     assert windows.left == 8
+    windows.is_held = True
+    assert windows.incoming(8) == 0
+    assert not windows.is_due(8)
+    windows.is_held = False
     assert windows.incoming(-3) == 0

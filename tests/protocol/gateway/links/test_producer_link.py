@@ -40,6 +40,9 @@ KINDS = [
     Message(header=Header(durable=True), properties=Properties(message_id="a")),
     Message(properties=Properties(message_id="b")),
     Message(properties=Properties(subject="s")),
+    Message(message_annotations={"x-opt-delivery-time": 10**12}),
+    Message(message_annotations={"x-opt-delivery-time": 2 * 10**12}),
+    Message(message_annotations={"x-opt-delivery-delay": 5}),
 ]
 
 
@@ -69,6 +72,11 @@ def producing(submitted: list[Publish]) -> ProducerLink:
     return ProducerLink(peer, nothing, ServerLimits(run_bytes_max=RUN_BYTES_MAX), nothing)
 
 
+def times_of(command: Publish) -> list[int]:
+    """Return the time of each message of a command."""
+    return command.times_ms or [command.time_ms] * len(command.bodies)
+
+
 def settling() -> Any:
     """Make a link that notes its settlements as `states`, and its credit as `grants`."""
     states: list[Any] = []
@@ -87,7 +95,7 @@ def run_of(payloads: list[bytes], first_id: int, *, as_views: bool = False, sett
 @settings(max_examples=200, deadline=None)
 @given(runs, st.booleans(), st.booleans())
 def test_messages_are_published_as_each_is(sent: list[list[bytes]], as_views: bool, settled: bool) -> None:
-    """Ids, hashes and durability are those of each message by itself, whatever came before it on the link."""
+    """Ids, hashes, durability and times are those of each message by itself, whatever came before it on the link."""
     submitted: list[Publish] = []
     link = producing(submitted)
     first_id = 0xFFFFFFFD
@@ -98,12 +106,14 @@ def test_messages_are_published_as_each_is(sent: list[list[bytes]], as_views: bo
             outline = read_outline(payload)
             span = outline.delivery_annotations
             body = payload if span is None else without_delivery_annotations(payload, span)
-            expected.append((first_id, bytes(body), outline.id_hash, outline.is_durable))
+            expected.append((first_id, bytes(body), outline.id_hash, outline.is_durable, *outline.delivery))
             first_id = (first_id + 1) & 0xFFFFFFFF
     published = [
-        ((command.first_id + index) & 0xFFFFFFFF, bytes(body), id_hash, command.durable)
+        ((command.first_id + index) & 0xFFFFFFFF, bytes(body), id_hash, command.durable, time_ms, command.delay_ms)
         for command in submitted
-        for index, (body, id_hash) in enumerate(zip(command.bodies, command.id_hashes, strict=True))
+        for index, (body, id_hash, time_ms) in enumerate(
+            zip(command.bodies, command.id_hashes, times_of(command), strict=True)
+        )
     ]
     assert published == expected
     assert link.unfinished == len(expected)
@@ -122,6 +132,17 @@ def test_what_begins_as_the_last_message_is_not_read(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("ambermq.protocol.gateway.links.producer_link.read_outline", None)
     link.publish(run_of([encoded(kind, b"b"), encoded(kind, b"c")], 1))
     assert [len(command.bodies) for command in submitted] == [1, 2]
+
+
+def test_messages_with_different_times_are_one_run() -> None:
+    """But not with a message that is available at once, or after a delay."""
+    submitted: list[Publish] = []
+    link, kinds = producing(submitted), [Message(message_annotations={"x-opt-delivery-time": time}) for time in (7, 9)]
+    others = [Message(), Message(message_annotations={"x-opt-delivery-delay": 5})]
+    sent = [encoded(kind, b"") for kind in (*kinds, kinds[1], others[0], kinds[0], others[1], kinds[1])]
+    link.limits = ServerLimits()
+    link.publish(run_of(sent, 0, as_views=False, settled=False))
+    assert [times_of(command) for command in submitted] == [[7, 9, 9], [0], [7], [0], [9]]
 
 
 def test_one_message_of_another_kind_is_read_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,10 +25,15 @@ from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.auth.rules import Accounts, Effect, Rule, RuleSet
 from tests.engine.rig import Rig
 from tests.protocol.peers import FIRST_ID, Wire
-from tests.protocol.watching import Watching
+from tests.protocol.watching import Watching, bodies
 
 NODE = "q/$management"
 LOCK_MS = 1000
+
+
+def queue_of(node: str) -> str:
+    """The address of the queue of a node."""
+    return node.removesuffix("/$management")
 
 
 class Client(Watching):
@@ -38,36 +43,40 @@ class Client(Watching):
         rig = rig or Rig()
         if rig.loop.state.queue_named("q") is None:
             rig.do(DeclareQueue("key", "q", Settings(priorities=True).with_values({"lock_ms": lock_ms})))
+        node, answer_bytes_max = fields.pop("node", NODE), fields.pop("answer_bytes_max", None)
         super().__init__(rig, **fields)
-        self._next_id = FIRST_ID
+        self.next_id = FIRST_ID
         self._counts = 0
         self.say(
-            Attach(name="r", handle=0, role=True, source=Source(address="q"), rcv_settle_mode=1),
+            Attach(name="r", handle=0, role=True, source=Source(address=queue_of(node)), rcv_settle_mode=1),
             Attach(
-                name="q", handle=1, role=False, source=Source(), target=Target(address=NODE), initial_delivery_count=0
+                name="q", handle=1, role=False, source=Source(), target=Target(address=node), initial_delivery_count=0
             ),
-            Attach(name="a", handle=2, role=True, source=Source(address=NODE), target=Target(address=NODE)),
+            Attach(
+                name="a",
+                handle=2,
+                role=True,
+                source=Source(address=node),
+                target=Target(address=NODE),
+                max_message_size=answer_bytes_max,
+            ),
         )
         self.flow(1000, handle=2)
 
     def request(self, message: Message) -> Message:
         """Return the answer to a request."""
-        transfer = Transfer(handle=1, delivery_id=self._next_id, delivery_tag=b"t")
-        self._next_id = (self._next_id + 1) & 0xFFFFFFFF
-        said = self.give(Wire.frame(transfer, message.encode()))
-        (answer,) = [payload for each, payload in said if isinstance(each, Transfer) and each.handle == 2]
+        (answer,) = answers(self.give(self.frame(message)))
         return decode_message(answer)
+
+    def frame(self, message: Message) -> bytes:
+        """Return the frame of a request."""
+        transfer = Transfer(handle=1, delivery_id=self.next_id, delivery_tag=b"t")
+        self.next_id = (self.next_id + 1) & 0xFFFFFFFF
+        return Wire.frame(transfer, message.encode())
 
     def ask(self, operation: str, body: Any, **properties: Any) -> tuple[int, Any, str]:
         """Return status, body and condition of the answer to an operation."""
-        found = {"operation": f"com.microsoft:{operation}", "associated-link-name": "r", **properties}
-        answer = self.request(
-            Message(
-                properties=Properties(message_id="id", reply_to=NODE),
-                application_properties=found,
-                body=(AmqpValue(body),),
-            )
-        )
+        answer = self.request(request(operation, body, **properties))
         assert answer.properties is not None
         assert answer.properties.correlation_id == "id"
         said = answer.application_properties or {}
@@ -93,6 +102,19 @@ class Client(Watching):
         """The delivery-id of the last transfer."""
         (link,) = [one.link for one in self.peer._links.consumers.values()]
         return (link.session.next_sent_id - 1) & 0xFFFFFFFF
+
+
+def request(operation: str, body: Any, **properties: Any) -> Message:
+    """Return a request."""
+    found = {"operation": f"com.microsoft:{operation}", "associated-link-name": "r", **properties}
+    return Message(
+        properties=Properties(message_id="id", reply_to=NODE), application_properties=found, body=(AmqpValue(body),)
+    )
+
+
+def answers(said: list[tuple[Any, bytes]]) -> list[bytes]:
+    """The answers among what came."""
+    return bodies([one for one in said if isinstance(one[0], Transfer) and one[0].handle in (2, None)])
 
 
 def message(text: bytes, **annotations: Any) -> bytes:
@@ -255,7 +277,6 @@ def test_there_is_no_node_without_a_queue() -> None:
     """A link to it is refused at once; a request after the end of the queue is answered."""
     client = Client()
     assert client.refused("none/$management", mode=None)[0] == "amqp:not-found"
-    assert client.refused("q/$DeadLetterQueue/$management", mode=None)[0] == "amqp:not-found"
     client.rig.do(DeleteQueue("key", "q"))
     assert client.ask("peek-message", {"message-count": 1})[0] == 404
 
@@ -323,3 +344,52 @@ def test_nothing_is_scheduled_while_producers_are_held_back() -> None:
     client.gateway.blocked = "disk"
     row = {"message": message(b"a", x_opt_scheduled_enqueue_time=Timestamp(1 << 42))}
     assert client.ask("schedule-message", {"messages": [row]})[::2] == (400, "amqp:resource-limit-exceeded")
+
+
+def test_the_alias_is_the_node_of_the_dead_letter_queue() -> None:
+    """Its messages are peeked, deferred ones received; nothing is scheduled there."""
+    rig = Rig()
+    rig.do(DeclareQueue("key", "q", Settings(dead_letter="dead")))
+    client = Client(rig, node="q/$DeadLetterQueue/$management")
+    rig.do(rig.publish(rig.producer("dead"), message(b"a"), message(b"b")))
+    client.publish(b"other")
+    status, body, _ = client.ask("peek-message", {"from-sequence-number": 0, "message-count": 9})
+    assert (status, texts_of(body)) == (200, [b"a", b"b"])
+    client.flow(1)
+    (word,) = [word for words in rig.queue("dead").acquired.values() for word in words]
+    client.say(Disposition(role=True, first=client._ids, settled=True, state=Modified(undeliverable_here=True)))
+    status, body, _ = client.ask("receive-by-sequence-number", {"sequence-numbers": [word >> 16]})
+    assert (status, texts_of(body)) == (200, [b"a"])
+    row = {"message": message(b"a", x_opt_scheduled_enqueue_time=Timestamp(1 << 42))}
+    assert client.ask("schedule-message", {"messages": [row]})[::2] == (400, "amqp:not-allowed")
+
+
+def test_the_alias_follows_the_setting() -> None:
+    """A queue without a dead-letter queue has no such node, and a request says so when it is gone."""
+    client = Client()
+    assert client.refused("q/$DeadLetterQueue/$management", mode=None)[0] == "amqp:not-found"
+    assert client.refused("none/$DeadLetterQueue/$management", mode=None)[0] == "amqp:not-found"
+    client.rig.do(UpdateQueue("key", "q", lambda _state: {}, {"dead_letter": "dead"}))
+    aliased = Client(client.rig, gateway=client.gateway, container="other", node="q/$DeadLetterQueue/$management")
+    assert aliased.ask("peek-message", {"message-count": 1})[0] == 204
+    client.rig.do(UpdateQueue("key", "q", lambda _state: {}, {"dead_letter": ""}))
+    assert aliased.ask("peek-message", {"message-count": 1})[::2] == (404, "com.microsoft:message-not-found")
+
+
+def test_the_alias_needs_the_rules_of_both_queues() -> None:
+    """It gives no access, and says nothing of a queue that the user does not see."""
+    rig = Rig()
+    rig.do(DeclareQueue("key", "q", Settings(dead_letter="dead")))
+    client = Client(rig, node="q/$DeadLetterQueue/$management")
+    client.peer.identity = Identity("u")
+    accounts = Accounts(users=frozenset(("u",)), log_readers=frozenset(), has_users=True)
+
+    def allow(*queues: str) -> None:
+        rules = [Rule(Effect.ALLOW, "u", (Action.BROWSE,), queue, "*") for queue in queues]
+        client.gateway.access = RuleSet(rules, accounts)
+
+    for queues, status in ((("q",), 401), (("dead",), 401), (("q", "dead"), 204)):
+        allow(*queues)
+        assert client.ask("peek-message", {"message-count": 1})[0] == status
+        refused = status == 401 and client.refused("q/$DeadLetterQueue/$management", mode=None)[0]
+        assert refused in (False, "amqp:unauthorized-access")

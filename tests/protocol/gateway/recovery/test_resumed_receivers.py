@@ -68,6 +68,16 @@ def test_a_null_map_is_no_resumption() -> None:
     assert not any(one.resume for one, _ in again)
 
 
+def test_a_link_whose_deliveries_are_settled_resumes_nothing() -> None:
+    """It could send none of them unsettled: they come first, settled, as failed deliveries."""
+    peer, tags = held()
+    peer.detach()
+    answer = peer.attach(unsettled=dict.fromkeys(tags), snd_settle_mode=1)
+    assert answer.unsettled is None
+    assert [(bytes(one.delivery_tag or b""), one.settled) for one, _ in peer.receive()] == [(tag, True) for tag in tags]
+    assert peer.rig.queue().depth == 0
+
+
 def test_deliveries_without_an_outcome_are_resumed() -> None:
     """With the flag and the same tag, from the beginning, and no failed delivery; then new ones follow."""
     peer, tags = held()

@@ -310,6 +310,24 @@ def test_credit_in_a_transaction_ends_its_link() -> None:
     assert detach.error.condition == "amqp:not-implemented"
 
 
+def test_credit_in_a_transaction_ends_a_link_whose_attach_has_no_answer_yet() -> None:
+    """A peer that does not wait for the answer gets no message outside of its transaction."""
+    peer = Transacting()
+    transaction = peer.declare()
+    peer.send(1, BODY + b"a")
+    assert peer.depth == 1
+    attach = Attach(name="r2", handle=3, role=True, source=Source(address="q"), target=Target())
+    flow = Flow(
+        next_incoming_id=0, incoming_window=1000, next_outgoing_id=0, outgoing_window=1000,
+        handle=3, delivery_count=0, link_credit=5, properties={Symbol("txn-id"): transaction},
+    )  # fmt: skip
+    said = peer.say(attach, flow)
+    (detach,) = [each for each in said if isinstance(each, Detach)]
+    assert detach.error is not None
+    assert detach.error.condition == "amqp:not-implemented"
+    assert not any(isinstance(each, Transfer) for each in said)
+
+
 def test_a_message_of_several_frames_is_posted() -> None:
     """The first one names the transaction."""
     peer = Transacting()

@@ -126,9 +126,11 @@ def to_queues(
 
 
 def _room_with_replaced(queue: Queue, command: Publish, context: DecisionContext, left: int) -> int:
-    """Return 1 if a queue has room for a message without the one that it replaces, else 0."""
+    """Return 1 if a queue has room for a message without the one that it replaces, else 0.
+
+    A scheduled message replaces nothing before its time.
+    """
     count, size = room_of_replaced(queue, command, context)
-    # A scheduled message replaces none before its time.
     if not count or due_us_of(command, context.now_us, context.now_us):
         return left
     settings, kept = queue.settings, context.reserved

@@ -49,6 +49,7 @@ async fn show(url: String, name: String) -> Shown {
         "selector" => queues::selector(&url, &name).await,
         "temporary-queue" => queues::temporary_queue(&url, &name).await,
         "anonymous-relay" => queues::anonymous_relay(&url, &name).await,
+        "groups" => queues::groups(&url, &name).await,
         "large-message" => queues::large_message(&url, &name).await,
         "topic" => topics::topic(&url, &name).await,
         "temporary-topic" => topics::temporary_topic(&url, &name).await,

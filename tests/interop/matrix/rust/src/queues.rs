@@ -209,3 +209,24 @@ pub async fn large_message(url: &str, name: &str) -> Shown {
     peer.close().await?;
     Ok(String::new())
 }
+
+pub async fn groups(url: &str, name: &str) -> Shown {
+    let mut peer = Peer::dial(url).await?;
+    let mut one = peer.receiver(name).await?;
+    let mut two = peer.receiver(name).await?;
+    let mut sender = peer.sender(name).await?;
+    for text in ["a1", "b1", "c1", "a2", "b2", "c2", "a3", "a4"] {
+        let sequence = if text == "a3" { u32::MAX } else { 1 };
+        let properties = Properties::builder().group_id(text[..1].to_string()).group_sequence(sequence).build();
+        let header = Header::builder().durable(true).build();
+        let message = Message::builder().header(header).properties(properties).value(text.to_string()).build();
+        put(&mut sender, message).await?;
+    }
+    sender.close().await?;
+    same(texts(&["a1", "c1", "a2", "c2", "a3"]), take(&mut one, 5).await?, "what the first gets")?;
+    same(texts(&["b1", "b2", "a4"]), take(&mut two, 3).await?, "what the second gets")?;
+    one.close().await?;
+    two.close().await?;
+    peer.close().await?;
+    Ok(String::new())
+}

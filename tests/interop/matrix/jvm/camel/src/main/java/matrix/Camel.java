@@ -20,7 +20,7 @@ import org.springframework.jms.connection.CachingConnectionFactory;
 import org.springframework.jms.listener.DefaultMessageListenerContainer;
 
 /** A Camel context with the component `jms`, and the messages that its routes got. */
-final class Camel implements AutoCloseable {
+final class Camel implements AutoCloseable, Sharing.Inbox {
     /** How long a message that must come may take. */
     static final long PATIENCE_MS = 20_000;
 
@@ -110,7 +110,8 @@ final class Camel implements AutoCloseable {
     }
 
     /** Take so many messages; returns their texts. */
-    List<String> texts(int count) throws InterruptedException {
+    @Override
+    public List<String> texts(int count) throws InterruptedException {
         List<String> texts = new ArrayList<>();
         while (texts.size() < count) {
             texts.add(next().text());
@@ -119,7 +120,8 @@ final class Camel implements AutoCloseable {
     }
 
     /** What has come and was not taken. */
-    int waiting() {
+    @Override
+    public int waiting() {
         return got.size();
     }
 

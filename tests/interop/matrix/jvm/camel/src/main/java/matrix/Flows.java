@@ -5,26 +5,17 @@ import static matrix.Driver.same;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import org.apache.camel.builder.RouteBuilder;
 
 /** Credit, drain, and a connection that comes back. */
-final class Flows {
-    private static final int COUNT = 10;
-    private static final long SILENCE_MS = 500;
-
-    private final String url;
-
+final class Flows extends FlowRows {
     Flows(String url) {
-        this.url = url;
+        super(url);
     }
 
-    Map<String, Driver.Behaviour> behaviours() {
-        return Map.of("credit", this::credit, "drain", this::drain, "reconnect", this::reconnect);
-    }
-
-    private String credit(String name) throws Exception {
+    @Override
+    String credit(String name) throws Exception {
         CountDownLatch free = new CountDownLatch(1);
         try (Camel camel = new Camel(url + "?jms.prefetchPolicy.all=0")) {
             for (int number = 0; number < COUNT; number++) {
@@ -41,7 +32,8 @@ final class Flows {
         return "by three busy consumers of a route, with a prefetch of 0";
     }
 
-    private String drain(String name) throws Exception {
+    @Override
+    String drain(String name) throws Exception {
         try (Camel camel = new Camel(url + "?jms.prefetchPolicy.all=0")) {
             same(List.of(), camel.rest("jms:queue:" + name), "what an empty queue has");
             camel.send("jms:queue:" + name, "a", "b", "c");
@@ -50,7 +42,8 @@ final class Flows {
         return "by ConsumerTemplate.receiveBodyNoWait";
     }
 
-    private String reconnect(String name) throws Exception {
+    @Override
+    String reconnect(String name) throws Exception {
         List<String> sent = new ArrayList<>();
         LinkedHashSet<String> got = new LinkedHashSet<>();
         try (Camel camel = new Camel(url)) {
@@ -76,5 +69,10 @@ final class Flows {
         }
         same(sent, new ArrayList<>(got), "what comes");
         return "by itself: the consumer of the route; the error handler repeats a failed send";
+    }
+
+    @Override
+    String transaction(String name) throws Exception {
+        return new Transactions(url).transaction(name);
     }
 }

@@ -7,6 +7,7 @@ import jakarta.jms.Message;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.camel.Exchange;
 import org.apache.camel.Processor;
@@ -15,38 +16,16 @@ import org.apache.camel.component.jms.JmsMessage;
 import org.apache.camel.spi.BrowsableEndpoint;
 
 /** Queues: sending, receiving, outcomes, browsing, selectors, requests. */
-final class Queues {
-    private static final int COUNT = 10;
-    private static final String ACK_TYPE = "JMS_AMQP_ACK_TYPE";
+final class Queues extends QueueRows {
     private static final String BY_ACK_TYPE =
-            "by CLIENT_ACKNOWLEDGE, and the property " + ACK_TYPE + " that the route sets";
-    private static final int REJECTED = 2;
-    private static final int RELEASED = 3;
-    private static final int MODIFIED_FAILED = 4;
-
-    private final String url;
+            "by CLIENT_ACKNOWLEDGE, and the property " + AckType.PROPERTY + " that the route sets";
 
     Queues(String url) {
-        this.url = url;
+        super(url);
     }
 
-    Map<String, Driver.Behaviour> behaviours() {
-        return Map.ofEntries(
-                Map.entry("send", this::send),
-                Map.entry("receive", this::receive),
-                Map.entry("accepted", this::accepted),
-                Map.entry("rejected", this::rejected),
-                Map.entry("released", this::released),
-                Map.entry("modified", this::modified),
-                Map.entry("lost-link", this::lostLink),
-                Map.entry("browse", this::browse),
-                Map.entry("selector", this::selector),
-                Map.entry("temporary-queue", this::temporaryQueue),
-                Map.entry("anonymous-relay", Driver.notOffered("each message has a producer for its destination")),
-                Map.entry("large-message", this::largeMessage));
-    }
-
-    private String send(String name) throws Exception {
+    @Override
+    String send(String name) throws Exception {
         try (Camel camel = new Camel(url)) {
             for (int number = 0; number < COUNT; number++) {
                 camel.send("jms:queue:" + name, "message " + number);
@@ -55,7 +34,8 @@ final class Queues {
         return "";
     }
 
-    private String receive(String name) throws Exception {
+    @Override
+    String receive(String name) throws Exception {
         try (Camel camel = new Camel(url)) {
             for (int number = 0; number < COUNT; number++) {
                 camel.producer.sendBodyAndHeaders(
@@ -77,7 +57,8 @@ final class Queues {
         return "by a route";
     }
 
-    private String accepted(String name) throws Exception {
+    @Override
+    String accepted(String name) throws Exception {
         try (Camel camel = new Camel(url)) {
             camel.send("jms:queue:" + name, "a");
             same(List.of("a"), camel.listen("jms:queue:" + name).texts(1), "what comes");
@@ -86,27 +67,31 @@ final class Queues {
         return "";
     }
 
-    private String rejected(String name) throws Exception {
+    @Override
+    String rejected(String name) throws Exception {
         try (Camel camel = new Camel(url)) {
             camel.send("jms:queue:" + name, "a", "b");
-            camel.listen(acknowledged(name), ending(REJECTED));
+            camel.listen(acknowledged(name), ending(AckType.REJECTED));
             same(List.of("a", "b"), camel.texts(2), "what comes");
         }
         same(List.of(), Camel.left(url, name), "what is left");
         return BY_ACK_TYPE;
     }
 
-    private String released(String name) throws Exception {
-        same(List.of(1, false), seenAgain(name, ending(RELEASED)), "JMSXDeliveryCount and JMSRedelivered");
+    @Override
+    String released(String name) throws Exception {
+        same(List.of(1, false), seenAgain(name, ending(AckType.RELEASED)), "JMSXDeliveryCount and JMSRedelivered");
         return BY_ACK_TYPE;
     }
 
-    private String modified(String name) throws Exception {
-        same(List.of(2, true), seenAgain(name, ending(MODIFIED_FAILED)), "JMSXDeliveryCount and JMSRedelivered");
+    @Override
+    String modified(String name) throws Exception {
+        same(List.of(2, true), seenAgain(name, ending(AckType.MODIFIED_FAILED)), "JMSXDeliveryCount and JMSRedelivered");
         return BY_ACK_TYPE + "; JMSXDeliveryCount is delivery-count plus one";
     }
 
-    private String lostLink(String name) throws Exception {
+    @Override
+    String lostLink(String name) throws Exception {
         Processor losing = first(exchange -> exchange.getMessage(JmsMessage.class).getJmsSession().close());
         // Qpid JMS modifies the message before it ends its session: in between it may be sent once more.
         same(true, seenAgain(name, losing).get(1), "JMSRedelivered");
@@ -149,10 +134,11 @@ final class Queues {
         Message message = exchange.getMessage(JmsMessage.class).getJmsMessage();
         // What was received may not be changed before its properties are cleared.
         message.clearProperties();
-        message.setIntProperty(ACK_TYPE, outcome);
+        message.setIntProperty(AckType.PROPERTY, outcome);
     }
 
-    private String browse(String name) throws Exception {
+    @Override
+    String browse(String name) throws Exception {
         try (Camel camel = new Camel(url)) {
             camel.send("jms:queue:" + name, "a", "b", "c");
             BrowsableEndpoint queue = camel.context.getEndpoint("jms:queue:" + name, BrowsableEndpoint.class);
@@ -165,7 +151,8 @@ final class Queues {
         return "by BrowsableEndpoint";
     }
 
-    private String selector(String name) throws Exception {
+    @Override
+    String selector(String name) throws Exception {
         try (Camel camel = new Camel(url)) {
             for (String colour : List.of("blue", "red", "blue", "red")) {
                 camel.producer.sendBodyAndHeader("jms:queue:" + name, colour, "colour", colour);
@@ -177,7 +164,8 @@ final class Queues {
         return "";
     }
 
-    private String temporaryQueue(String name) throws Exception {
+    @Override
+    String temporaryQueue(String name) throws Exception {
         try (Camel camel = new Camel(url)) {
             camel.with(new RouteBuilder() {
                 @Override
@@ -192,16 +180,40 @@ final class Queues {
         return "by requestBody and an InOut route";
     }
 
-    private String largeMessage(String name) throws Exception {
-        byte[] body = new byte[3 << 20];
-        for (int place = 0; place < body.length; place++) {
-            body[place] = (byte) (place * 31 >> 3);
+    @Override
+    String groups(String name) throws Exception {
+        CountDownLatch sent = new CountDownLatch(1);
+        try (Camel camel = new Camel(url);
+                Camel other = new Camel(url)) {
+            camel.listen(acknowledged(name), exchange -> sent.await());
+            other.listen(acknowledged(name), exchange -> sent.await());
+            for (String text : Groups.TEXTS) {
+                camel.producer.sendBodyAndHeaders(
+                        "jms:queue:" + name,
+                        text,
+                        Map.of("JMSXGroupID", Groups.group(text), "JMSXGroupSeq", Groups.sequence(text)));
+            }
+            sent.countDown();
+            List<String> first = camel.texts(1);
+            first.addAll(camel.texts(Groups.count(first.get(0)) - 1));
+            Groups.check(first, other.texts(Groups.TEXTS.size() - first.size()));
         }
+        return "by the headers JMSXGroupID and JMSXGroupSeq";
+    }
+
+    @Override
+    String largeMessage(String name) throws Exception {
+        byte[] body = Driver.large();
         try (Camel camel = new Camel(url)) {
             camel.producer.sendBody("jms:queue:" + name, body);
             byte[] found = camel.listen("jms:queue:" + name).next().message().getBody(byte[].class);
             same(true, Arrays.equals(body, found), "the same bytes");
         }
         return "";
+    }
+
+    @Override
+    String anonymousRelay(String name) throws Driver.NotOffered {
+        throw new Driver.NotOffered("each message has a producer for its destination");
     }
 }

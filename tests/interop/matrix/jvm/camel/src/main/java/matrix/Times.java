@@ -4,27 +4,15 @@ import static matrix.Driver.same;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 
 /** What decides when a message is delivered: its priority, its time to live, its delivery delay. */
-final class Times {
-    private static final int LEVELS = 10;
-    private static final long SHORT_MS = 300;
-    private static final long DELAY_MS = 1000;
-    /** Qpid JMS would else drop by itself what has expired. */
-    private static final String NO_LOCAL_EXPIRY = "?jms.localMessageExpiry=false";
-
-    private final String url;
-
+final class Times extends TimeRows {
     Times(String url) {
-        this.url = url;
+        super(url);
     }
 
-    Map<String, Driver.Behaviour> behaviours() {
-        return Map.of("priority", this::priority, "expiry", this::expiry, "delivery-delay", this::deliveryDelay);
-    }
-
-    private String priority(String name) throws Exception {
+    @Override
+    String priority(String name) throws Exception {
         List<String> expected = new ArrayList<>();
         try (Camel camel = new Camel(url)) {
             for (int level = 0; level < LEVELS; level++) {
@@ -36,7 +24,8 @@ final class Times {
         return "by the option priority";
     }
 
-    private String expiry(String name) throws Exception {
+    @Override
+    String expiry(String name) throws Exception {
         try (Camel camel = new Camel(url)) {
             camel.send("jms:queue:" + name + "?explicitQosEnabled=true&timeToLive=" + SHORT_MS, "short");
             camel.send("jms:queue:" + name, "long");
@@ -46,7 +35,8 @@ final class Times {
         return "by the option timeToLive";
     }
 
-    private String deliveryDelay(String name) throws Exception {
+    @Override
+    String deliveryDelay(String name) throws Exception {
         try (Camel camel = new Camel(url)) {
             camel.listen("jms:queue:" + name);
             long began = System.nanoTime();

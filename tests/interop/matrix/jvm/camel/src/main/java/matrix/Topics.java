@@ -2,32 +2,16 @@ package matrix;
 
 import static matrix.Driver.same;
 
-import java.util.ArrayList;
-import java.util.Collections;
 import java.util.List;
-import java.util.Map;
 
 /** Topics, temporary ones, and subscriptions. */
-final class Topics {
-    private static final int COUNT = 20;
-    /** How long nothing comes from where nothing is. */
-    private static final long SILENCE_MS = 500;
-
-    private final String url;
-
+final class Topics extends TopicRows {
     Topics(String url) {
-        this.url = url;
+        super(url);
     }
 
-    Map<String, Driver.Behaviour> behaviours() {
-        return Map.of(
-                "topic", this::topic,
-                "temporary-topic", this::temporaryTopic,
-                "durable-subscription", this::durableSubscription,
-                "shared-subscription", this::sharedSubscription);
-    }
-
-    private String topic(String name) throws Exception {
+    @Override
+    String topic(String name) throws Exception {
         String topic = "jms:topic:" + name;
         try (Camel camel = new Camel(url);
                 Camel other = new Camel(url)) {
@@ -42,7 +26,8 @@ final class Topics {
         return "";
     }
 
-    private String temporaryTopic(String name) throws Exception {
+    @Override
+    String temporaryTopic(String name) throws Exception {
         String topic = "jms:temp-topic:" + name;
         // The topic lives as long as its connection, and only that one may consume from it.
         try (Camel camel = new Camel(url, true)) {
@@ -54,7 +39,8 @@ final class Topics {
         return "by jms:temp-topic";
     }
 
-    private String durableSubscription(String name) throws Exception {
+    @Override
+    String durableSubscription(String name) throws Exception {
         String topic = "jms:topic:" + name;
         String mine = topic + "?clientId=" + name + "&durableSubscriptionName=mine&selector=RAW(colour = 'red')";
         new Camel(url).listen(mine).close();
@@ -70,7 +56,8 @@ final class Topics {
         return "with a selector";
     }
 
-    private String sharedSubscription(String name) throws Exception {
+    @Override
+    String sharedSubscription(String name) throws Exception {
         shareOne("jms:topic:" + name, "?subscriptionShared=true&subscriptionName=ours");
         shareOne(
                 "jms:topic:" + name + ".durable",
@@ -79,26 +66,12 @@ final class Topics {
     }
 
     private void shareOne(String topic, String options) throws Exception {
-        List<String> sent = new ArrayList<>();
         try (Camel camel = new Camel(url);
                 Camel other = new Camel(url)) {
             camel.listen(topic + options);
             other.listen(topic + options);
-            for (int number = 0; number < COUNT; number++) {
-                sent.add("message " + (char) ('a' + number));
-            }
-            camel.send(topic, sent.toArray(String[]::new));
-            List<String> got = new ArrayList<>(camel.texts(1));
-            got.addAll(other.texts(1));
-            for (long waited = 0;
-                    camel.waiting() + other.waiting() < COUNT - 2 && waited < Camel.PATIENCE_MS;
-                    waited += 10) {
-                Thread.sleep(10);
-            }
-            got.addAll(camel.texts(camel.waiting()));
-            got.addAll(other.texts(other.waiting()));
-            Collections.sort(got);
-            same(sent, got, "what both have, each message once");
+            camel.send(topic, Sharing.texts().toArray(String[]::new));
+            Sharing.check(camel, other);
         }
     }
 }

@@ -3,7 +3,6 @@ package matrix;
 import static matrix.Driver.same;
 
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.camel.builder.RouteBuilder;
 import org.apache.camel.spring.spi.SpringTransactionPolicy;
@@ -17,11 +16,8 @@ final class Transactions {
         this.url = url;
     }
 
-    Map<String, Driver.Behaviour> behaviours() {
-        return Map.of("transaction", this::transaction);
-    }
-
-    private String transaction(String name) throws Exception {
+    /** Show the row; returns how it was done. */
+    String transaction(String name) throws Exception {
         try (Camel camel = new Camel(url, true)) {
             AtomicInteger count = new AtomicInteger();
             show(camel, name + ".local", new RouteBuilder() {

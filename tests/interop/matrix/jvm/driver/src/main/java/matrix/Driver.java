@@ -3,6 +3,7 @@ package matrix;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.Map;
 
 /** Shows the behaviours that it is asked for, and says one line of JSON a behaviour. */
@@ -10,6 +11,11 @@ public final class Driver {
     /** A behaviour: it throws where something is not as it must be, and returns how it was done, or nothing. */
     public interface Behaviour {
         String show(String queue) throws Exception;
+    }
+
+    /** Some rows of the matrix, as a client shows them. */
+    public interface Rows {
+        Map<String, Behaviour> behaviours();
     }
 
     /** Thrown by a behaviour that the client's own interface cannot express; the message is the reason. */
@@ -22,7 +28,11 @@ public final class Driver {
     private Driver() {}
 
     /** Show the behaviours that are named behind the URL in the arguments, and end the process. */
-    public static void run(Map<String, Behaviour> known, String[] arguments) {
+    public static void run(String[] arguments, Rows... rows) {
+        Map<String, Behaviour> known = new HashMap<>();
+        for (Rows some : rows) {
+            known.putAll(some.behaviours());
+        }
         for (String name : Arrays.copyOfRange(arguments, 1, arguments.length)) {
             show(name, known.get(name));
         }
@@ -30,11 +40,13 @@ public final class Driver {
         System.exit(0);
     }
 
-    /** A behaviour that is not offered, for this reason. */
-    public static Behaviour notOffered(String why) {
-        return name -> {
-            throw new NotOffered(why);
-        };
+    /** The bytes of a large body. */
+    public static byte[] large() {
+        byte[] body = new byte[3 << 20];
+        for (int place = 0; place < body.length; place++) {
+            body[place] = (byte) (place * 31 >> 3);
+        }
+        return body;
     }
 
     private static void show(String name, Behaviour behaviour) {

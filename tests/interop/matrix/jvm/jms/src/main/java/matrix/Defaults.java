@@ -9,7 +9,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Map;
 
 /** Messages with the defaults of Qpid JMS: those of a kind go to the queue of its name. */
-final class Defaults {
+final class Defaults implements Driver.Rows {
     private static final int COUNT = 3;
 
     private final String url;
@@ -18,7 +18,8 @@ final class Defaults {
         this.url = url;
     }
 
-    Map<String, Driver.Behaviour> behaviours() {
+    @Override
+    public Map<String, Driver.Behaviour> behaviours() {
         return Map.of("default-messages", this::defaultMessages);
     }
 

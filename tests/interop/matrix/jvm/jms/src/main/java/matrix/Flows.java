@@ -10,21 +10,15 @@ import jakarta.jms.Session;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
-import java.util.Map;
 
 /** Credit, drain, and a connection that comes back. */
-final class Flows {
-    private final String url;
-
+final class Flows extends FlowRows {
     Flows(String url) {
-        this.url = url;
+        super(url);
     }
 
-    Map<String, Driver.Behaviour> behaviours() {
-        return Map.of("credit", this::credit, "drain", this::drain, "reconnect", this::reconnect);
-    }
-
-    private String credit(String name) throws JMSException {
+    @Override
+    String credit(String name) throws JMSException {
         try (Peer peer = new Peer(url + "?jms.prefetchPolicy.all=3", Session.CLIENT_ACKNOWLEDGE)) {
             Queue queue = peer.session.createQueue(name);
             peer.send(queue, "0", "1", "2", "3", "4", "5", "6", "7", "8", "9");
@@ -40,7 +34,8 @@ final class Flows {
         return "by a prefetch of 3, with another consumer";
     }
 
-    private String drain(String name) throws JMSException {
+    @Override
+    String drain(String name) throws JMSException {
         try (Peer peer = new Peer(url + "?jms.prefetchPolicy.all=0")) {
             Queue queue = peer.session.createQueue(name);
             MessageConsumer consumer = peer.session.createConsumer(queue);
@@ -53,7 +48,8 @@ final class Flows {
         return "by receiveNoWait and a prefetch of 0";
     }
 
-    private String reconnect(String name) throws Exception {
+    @Override
+    String reconnect(String name) throws Exception {
         String failover = "failover:(" + url + ")?failover.reconnectDelay=50&failover.maxReconnectAttempts=200";
         List<String> sent = new ArrayList<>();
         try (Peer peer = new Peer(failover)) {
@@ -69,5 +65,10 @@ final class Flows {
             same(sent, Peer.texts(peer.session.createConsumer(queue), sent.size()), "what comes");
         }
         return "by itself: failover";
+    }
+
+    @Override
+    String transaction(String name) throws Exception {
+        return new Transactions(url).transaction(name);
     }
 }

@@ -16,40 +16,17 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
-import java.util.Map;
 
 /** Queues: sending, receiving, outcomes, browsing, selectors, temporary ones, the anonymous relay. */
-final class Queues {
-    private static final int COUNT = 10;
-    private static final String ACK_TYPE = "JMS_AMQP_ACK_TYPE";
-    private static final String BY_ACK_TYPE = "by the property " + ACK_TYPE + " of an acknowledged message";
-    private static final int REJECTED = 2;
-    private static final int RELEASED = 3;
-    private static final int MODIFIED_FAILED = 4;
-
-    private final String url;
+final class Queues extends QueueRows {
+    private static final String BY_ACK_TYPE = "by the property " + AckType.PROPERTY + " of an acknowledged message";
 
     Queues(String url) {
-        this.url = url;
+        super(url);
     }
 
-    Map<String, Driver.Behaviour> behaviours() {
-        return Map.ofEntries(
-                Map.entry("send", this::send),
-                Map.entry("receive", this::receive),
-                Map.entry("accepted", this::accepted),
-                Map.entry("rejected", this::rejected),
-                Map.entry("released", this::released),
-                Map.entry("modified", this::modified),
-                Map.entry("lost-link", this::lostLink),
-                Map.entry("browse", this::browse),
-                Map.entry("selector", this::selector),
-                Map.entry("temporary-queue", this::temporaryQueue),
-                Map.entry("anonymous-relay", this::anonymousRelay),
-                Map.entry("large-message", this::largeMessage));
-    }
-
-    private String send(String name) throws JMSException {
+    @Override
+    String send(String name) throws JMSException {
         try (Peer peer = new Peer(url)) {
             for (int number = 0; number < COUNT; number++) {
                 peer.send(peer.session.createQueue(name), "message " + number);
@@ -58,7 +35,8 @@ final class Queues {
         return "";
     }
 
-    private String receive(String name) throws JMSException {
+    @Override
+    String receive(String name) throws JMSException {
         try (Peer peer = new Peer(url)) {
             Queue queue = peer.session.createQueue(name);
             List<String> ids = new ArrayList<>();
@@ -87,7 +65,8 @@ final class Queues {
         return "";
     }
 
-    private String accepted(String name) throws JMSException {
+    @Override
+    String accepted(String name) throws JMSException {
         try (Peer peer = new Peer(url, Session.CLIENT_ACKNOWLEDGE)) {
             peer.send(peer.session.createQueue(name), "a");
             Peer.next(peer.session.createConsumer(peer.session.createQueue(name))).acknowledge();
@@ -96,24 +75,27 @@ final class Queues {
         return "";
     }
 
-    private String rejected(String name) throws JMSException {
+    @Override
+    String rejected(String name) throws JMSException {
         try (Peer peer = new Peer(url, Session.CLIENT_ACKNOWLEDGE)) {
             peer.send(peer.session.createQueue(name), "a", "b");
             MessageConsumer consumer = peer.session.createConsumer(peer.session.createQueue(name));
-            end(Peer.next(consumer), REJECTED);
+            end(Peer.next(consumer), AckType.REJECTED);
             same(List.of("b"), Peer.texts(consumer, 1), "what comes next");
         }
         same(List.of("b"), left(name), "what is left");
         return BY_ACK_TYPE;
     }
 
-    private String released(String name) throws JMSException {
-        same(List.of(1, false), seenAgain(name, RELEASED), "JMSXDeliveryCount and JMSRedelivered");
+    @Override
+    String released(String name) throws JMSException {
+        same(List.of(1, false), seenAgain(name, AckType.RELEASED), "JMSXDeliveryCount and JMSRedelivered");
         return BY_ACK_TYPE;
     }
 
-    private String modified(String name) throws JMSException {
-        same(List.of(2, true), seenAgain(name, MODIFIED_FAILED), "JMSXDeliveryCount and JMSRedelivered");
+    @Override
+    String modified(String name) throws JMSException {
+        same(List.of(2, true), seenAgain(name, AckType.MODIFIED_FAILED), "JMSXDeliveryCount and JMSRedelivered");
         return BY_ACK_TYPE + "; JMSXDeliveryCount is delivery-count plus one";
     }
 
@@ -133,11 +115,12 @@ final class Queues {
     private static void end(Message message, int outcome) throws JMSException {
         // What was received may not be changed before its properties are cleared.
         message.clearProperties();
-        message.setIntProperty(ACK_TYPE, outcome);
+        message.setIntProperty(AckType.PROPERTY, outcome);
         message.acknowledge();
     }
 
-    private String lostLink(String name) throws JMSException {
+    @Override
+    String lostLink(String name) throws JMSException {
         try (Peer peer = new Peer(url, Session.CLIENT_ACKNOWLEDGE)) {
             peer.send(peer.session.createQueue(name), "a");
             Peer.next(peer.session.createConsumer(peer.session.createQueue(name)));
@@ -149,7 +132,8 @@ final class Queues {
         return "";
     }
 
-    private String browse(String name) throws JMSException {
+    @Override
+    String browse(String name) throws JMSException {
         try (Peer peer = new Peer(url)) {
             Queue queue = peer.session.createQueue(name);
             peer.send(queue, "a", "b", "c");
@@ -165,7 +149,8 @@ final class Queues {
         return "";
     }
 
-    private String selector(String name) throws JMSException {
+    @Override
+    String selector(String name) throws JMSException {
         try (Peer peer = new Peer(url)) {
             Queue queue = peer.session.createQueue(name);
             for (String colour : List.of("blue", "red", "blue", "red")) {
@@ -179,7 +164,8 @@ final class Queues {
         return "";
     }
 
-    private String temporaryQueue(String name) throws JMSException {
+    @Override
+    String temporaryQueue(String name) throws JMSException {
         try (Peer peer = new Peer(url);
                 Peer other = new Peer(url)) {
             TemporaryQueue answers = peer.session.createTemporaryQueue();
@@ -198,7 +184,8 @@ final class Queues {
         return "by the reply-to of a request";
     }
 
-    private String anonymousRelay(String name) throws JMSException {
+    @Override
+    String anonymousRelay(String name) throws JMSException {
         try (Peer peer = new Peer(url);
                 MessageProducer producer = peer.session.createProducer(null)) {
             for (String each : List.of("one", "two")) {
@@ -210,11 +197,29 @@ final class Queues {
         return "";
     }
 
-    private String largeMessage(String name) throws JMSException {
-        byte[] body = new byte[3 << 20];
-        for (int place = 0; place < body.length; place++) {
-            body[place] = (byte) (place * 31 >> 3);
+    @Override
+    String groups(String name) throws JMSException {
+        try (Peer peer = new Peer(url)) {
+            Queue queue = peer.session.createQueue(name);
+            MessageConsumer one = peer.session.createConsumer(queue);
+            Session session = peer.connection.createSession(Session.AUTO_ACKNOWLEDGE);
+            MessageConsumer two = session.createConsumer(queue);
+            try (MessageProducer producer = peer.session.createProducer(queue)) {
+                for (String text : Groups.TEXTS) {
+                    Message message = peer.session.createTextMessage(text);
+                    message.setStringProperty("JMSXGroupID", Groups.group(text));
+                    message.setIntProperty("JMSXGroupSeq", Groups.sequence(text));
+                    producer.send(message);
+                }
+            }
+            Groups.check(Peer.rest(one), Peer.rest(two));
         }
+        return "by JMSXGroupID and JMSXGroupSeq";
+    }
+
+    @Override
+    String largeMessage(String name) throws JMSException {
+        byte[] body = Driver.large();
         try (Peer peer = new Peer(url)) {
             Queue queue = peer.session.createQueue(name);
             BytesMessage message = peer.session.createBytesMessage();

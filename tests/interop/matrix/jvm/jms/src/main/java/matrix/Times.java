@@ -9,27 +9,15 @@ import jakarta.jms.MessageProducer;
 import jakarta.jms.Queue;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 
 /** What decides when a message is delivered: its priority, its time to live, its delivery delay. */
-final class Times {
-    private static final int LEVELS = 10;
-    private static final long SHORT_MS = 300;
-    private static final long DELAY_MS = 1000;
-    /** Qpid JMS would else drop by itself what has expired. */
-    private static final String NO_LOCAL_EXPIRY = "?jms.localMessageExpiry=false";
-
-    private final String url;
-
+final class Times extends TimeRows {
     Times(String url) {
-        this.url = url;
+        super(url);
     }
 
-    Map<String, Driver.Behaviour> behaviours() {
-        return Map.of("priority", this::priority, "expiry", this::expiry, "delivery-delay", this::deliveryDelay);
-    }
-
-    private String priority(String name) throws JMSException {
+    @Override
+    String priority(String name) throws JMSException {
         List<String> expected = new ArrayList<>();
         try (Peer peer = new Peer(url)) {
             Queue queue = peer.session.createQueue(name);
@@ -44,7 +32,8 @@ final class Times {
         return "";
     }
 
-    private String expiry(String name) throws Exception {
+    @Override
+    String expiry(String name) throws Exception {
         try (Peer peer = new Peer(url + NO_LOCAL_EXPIRY)) {
             Queue queue = peer.session.createQueue(name);
             try (MessageProducer producer = peer.session.createProducer(queue)) {
@@ -60,7 +49,8 @@ final class Times {
         return "";
     }
 
-    private String deliveryDelay(String name) throws JMSException {
+    @Override
+    String deliveryDelay(String name) throws JMSException {
         try (Peer peer = new Peer(url)) {
             Queue queue = peer.session.createQueue(name);
             MessageConsumer consumer = peer.session.createConsumer(queue);

@@ -7,28 +7,17 @@ import jakarta.jms.MessageConsumer;
 import jakarta.jms.Session;
 import jakarta.jms.TemporaryTopic;
 import jakarta.jms.Topic;
-import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
-import java.util.Map;
 
 /** Topics, temporary ones, and the subscriptions that JMS knows. */
-final class Topics {
-    private final String url;
-
+final class Topics extends TopicRows {
     Topics(String url) {
-        this.url = url;
+        super(url);
     }
 
-    Map<String, Driver.Behaviour> behaviours() {
-        return Map.of(
-                "topic", this::topic,
-                "temporary-topic", this::temporaryTopic,
-                "durable-subscription", this::durableSubscription,
-                "shared-subscription", this::sharedSubscription);
-    }
-
-    private String topic(String name) throws JMSException {
+    @Override
+    String topic(String name) throws JMSException {
         try (Peer peer = new Peer(url);
                 Peer other = new Peer(url)) {
             Topic topic = peer.session.createTopic(name);
@@ -43,7 +32,8 @@ final class Topics {
         return "";
     }
 
-    private String temporaryTopic(String name) throws JMSException {
+    @Override
+    String temporaryTopic(String name) throws JMSException {
         try (Peer peer = new Peer(url);
                 Peer other = new Peer(url)) {
             TemporaryTopic topic = peer.session.createTemporaryTopic();
@@ -59,7 +49,8 @@ final class Topics {
         return "";
     }
 
-    private String durableSubscription(String name) throws JMSException {
+    @Override
+    String durableSubscription(String name) throws JMSException {
         try (Peer sender = new Peer(url)) {
             Topic topic = sender.session.createTopic(name);
             try (Peer peer = mine(name)) {
@@ -88,7 +79,8 @@ final class Topics {
         return new Peer(url, name, Session.AUTO_ACKNOWLEDGE);
     }
 
-    private String sharedSubscription(String name) throws JMSException {
+    @Override
+    String sharedSubscription(String name) throws JMSException {
         for (boolean isDurable : List.of(false, true)) {
             for (boolean isGlobal : List.of(false, true)) {
                 shareOne(name + (isDurable ? ".durable" : "") + (isGlobal ? ".global" : ""), isDurable, isGlobal);
@@ -104,10 +96,7 @@ final class Topics {
             Topic topic = first.session.createTopic(name);
             MessageConsumer one = receiver(first, topic, isDurable);
             MessageConsumer two = receiver(isGlobal ? second : first, topic, isDurable);
-            List<String> sent = new ArrayList<>();
-            for (int number = 0; number < 20; number++) {
-                sent.add("message " + (char) ('a' + number));
-            }
+            List<String> sent = Sharing.texts();
             first.send(topic, sent.toArray(String[]::new));
             List<String> got = Peer.rest(one);
             same(true, !got.isEmpty() && got.size() < sent.size(), "the first has some, and not all");

@@ -8,7 +8,6 @@ import jakarta.jms.MessageConsumer;
 import jakarta.jms.Queue;
 import jakarta.jms.Session;
 import java.util.List;
-import java.util.Map;
 
 /** Transacted sessions: what is sent and received in one. */
 final class Transactions {
@@ -18,11 +17,8 @@ final class Transactions {
         this.url = url;
     }
 
-    Map<String, Driver.Behaviour> behaviours() {
-        return Map.of("transaction", this::transaction);
-    }
-
-    private String transaction(String name) throws JMSException {
+    /** Show the row; returns how it was done. */
+    String transaction(String name) throws JMSException {
         try (Peer peer = new Peer(url, Session.SESSION_TRANSACTED);
                 Peer other = new Peer(url)) {
             Queue queue = peer.session.createQueue(name);

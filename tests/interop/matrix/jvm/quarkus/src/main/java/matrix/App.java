@@ -24,15 +24,6 @@ import org.eclipse.microprofile.reactive.messaging.Message;
  * {@code got}.
  */
 public final class App implements QuarkusApplication {
-    /** The bytes of a body that is too large for a line. */
-    static byte[] large() {
-        byte[] body = new byte[3 << 20];
-        for (int place = 0; place < body.length; place++) {
-            body[place] = (byte) (place * 31 >> 3);
-        }
-        return body;
-    }
-
     /** What the application does with a message. */
     enum Outcome {
         ACK,
@@ -91,7 +82,7 @@ public final class App implements QuarkusApplication {
         if (told.containsKey("delay")) {
             metadata.withMessageAnnotations("x-opt-delivery-delay", told.getLong("delay"));
         }
-        Object body = told.containsKey("body") ? told.getString("body") : large();
+        Object body = told.containsKey("body") ? told.getString("body") : Driver.large();
         return Message.of(body).addMetadata(metadata.build());
     }
 
@@ -110,7 +101,7 @@ public final class App implements QuarkusApplication {
         Object body = message.getPayload();
         say("got " + new JsonObject()
                 .put("channel", channel)
-                .put("body", body instanceof byte[] bytes ? "large " + Arrays.equals(bytes, large()) : body.toString())
+                .put("body", body instanceof byte[] bytes ? "large " + Arrays.equals(bytes, Driver.large()) : body.toString())
                 .put("id", metadata.getId())
                 .put("correlation", metadata.getCorrelationId())
                 .put("subject", metadata.getSubject())

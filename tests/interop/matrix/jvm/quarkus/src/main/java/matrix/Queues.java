@@ -9,29 +9,9 @@ import java.util.List;
 import java.util.Map;
 
 /** Queues: sending, receiving, outcomes, selectors, the anonymous relay. */
-final class Queues {
-    private static final int COUNT = 10;
-
-    private final String url;
-
+final class Queues extends QueueRows {
     Queues(String url) {
-        this.url = url;
-    }
-
-    Map<String, Driver.Behaviour> behaviours() {
-        return Map.ofEntries(
-                Map.entry("send", this::send),
-                Map.entry("receive", this::receive),
-                Map.entry("accepted", this::accepted),
-                Map.entry("rejected", this::rejected),
-                Map.entry("released", this::released),
-                Map.entry("modified", this::modified),
-                Map.entry("lost-link", this::lostLink),
-                Map.entry("browse", Driver.notOffered("an incoming channel has no distribution mode")),
-                Map.entry("selector", this::selector),
-                Map.entry("temporary-queue", Driver.notOffered("an incoming channel has no dynamic source")),
-                Map.entry("anonymous-relay", this::anonymousRelay),
-                Map.entry("large-message", this::largeMessage));
+        super(url);
     }
 
     /** An application that sends to a queue and receives from it, with further attributes of its channels. */
@@ -43,7 +23,8 @@ final class Queues {
         return new Child(url, configuration);
     }
 
-    private String send(String name) throws IOException {
+    @Override
+    String send(String name) throws IOException {
         try (Child app = new Child(url, Map.of("out.address", name))) {
             for (int number = 0; number < COUNT; number++) {
                 app.send("message " + number);
@@ -52,7 +33,8 @@ final class Queues {
         return "by an Emitter";
     }
 
-    private String receive(String name) throws IOException {
+    @Override
+    String receive(String name) throws IOException {
         try (Child app = app(name)) {
             for (int number = 0; number < COUNT; number++) {
                 app.send(new JsonObject()
@@ -77,7 +59,8 @@ final class Queues {
         return "by a method with @Incoming";
     }
 
-    private String accepted(String name) throws IOException {
+    @Override
+    String accepted(String name) throws IOException {
         try (Child app = app(name)) {
             app.send("a");
             same(List.of("a"), app.texts(1), "what comes");
@@ -86,7 +69,8 @@ final class Queues {
         return "by ack";
     }
 
-    private String rejected(String name) throws IOException {
+    @Override
+    String rejected(String name) throws IOException {
         try (Child app = app(name, "in.failure-strategy", "reject", "outcome", "NACK_FIRST")) {
             app.send("a", "b");
             same(List.of("a", "b"), app.texts(2), "what comes");
@@ -95,12 +79,14 @@ final class Queues {
         return "by nack and the failure-strategy reject";
     }
 
-    private String released(String name) throws IOException {
+    @Override
+    String released(String name) throws IOException {
         same(0, seenAgain(name, "release"), "delivery-count");
         return "by nack and the failure-strategy release";
     }
 
-    private String modified(String name) throws IOException {
+    @Override
+    String modified(String name) throws IOException {
         same(1, seenAgain(name, "modified-failed"), "delivery-count");
         return "by nack and the failure-strategy modified-failed";
     }
@@ -114,7 +100,8 @@ final class Queues {
         }
     }
 
-    private String lostLink(String name) throws IOException {
+    @Override
+    String lostLink(String name) throws IOException {
         Child holding = app(name, "outcome", "HOLD");
         holding.send("a");
         holding.next();
@@ -125,7 +112,8 @@ final class Queues {
         return "by an application that is killed";
     }
 
-    private String selector(String name) throws IOException {
+    @Override
+    String selector(String name) throws IOException {
         try (Child app = app(name, "in.selector", "colour = 'red' AND JMSPriority < 9")) {
             for (String colour : List.of("blue", "red", "blue", "red")) {
                 app.sendColoured(colour);
@@ -137,7 +125,8 @@ final class Queues {
         return "by the attribute selector";
     }
 
-    private String anonymousRelay(String name) throws IOException {
+    @Override
+    String anonymousRelay(String name) throws IOException {
         Map<String, String> channels = Map.of(
                 "in.address", name + ".one", "other.address", name + ".two", "out.use-anonymous-sender", "true");
         try (Child app = new Child(url, channels)) {
@@ -151,11 +140,27 @@ final class Queues {
         return "by use-anonymous-sender";
     }
 
-    private String largeMessage(String name) throws IOException {
+    @Override
+    String groups(String name) throws Driver.NotOffered {
+        throw new Driver.NotOffered("OutgoingAmqpMetadata has no group-sequence that closes a group");
+    }
+
+    @Override
+    String largeMessage(String name) throws IOException {
         try (Child app = app(name)) {
             app.send(new JsonObject());
             same(List.of("large true"), app.texts(1), "the same bytes");
         }
         return "";
+    }
+
+    @Override
+    String browse(String name) throws Driver.NotOffered {
+        throw new Driver.NotOffered("an incoming channel has no distribution mode");
+    }
+
+    @Override
+    String temporaryQueue(String name) throws Driver.NotOffered {
+        throw new Driver.NotOffered("an incoming channel has no dynamic source");
     }
 }

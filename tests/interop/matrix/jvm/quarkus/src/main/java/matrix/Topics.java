@@ -11,21 +11,9 @@ import java.util.List;
 import java.util.Map;
 
 /** Topics and subscriptions. */
-final class Topics {
-    private static final int COUNT = 20;
-
-    private final String url;
-
+final class Topics extends TopicRows {
     Topics(String url) {
-        this.url = url;
-    }
-
-    Map<String, Driver.Behaviour> behaviours() {
-        return Map.of(
-                "topic", this::topic,
-                "temporary-topic", Driver.notOffered("an outgoing channel has no dynamic target"),
-                "durable-subscription", this::durableSubscription,
-                "shared-subscription", this::sharedSubscription);
+        super(url);
     }
 
     /**
@@ -41,7 +29,8 @@ final class Topics {
         return new Child(url, configuration);
     }
 
-    private String topic(String name) throws IOException {
+    @Override
+    String topic(String name) throws IOException {
         try (Child early = app(name)) {
             early.send("no consumer hears it");
         }
@@ -59,7 +48,8 @@ final class Topics {
         return "by capabilities=topic; the sender with use-anonymous-sender=false";
     }
 
-    private String durableSubscription(String name) throws IOException {
+    @Override
+    String durableSubscription(String name) throws IOException {
         mine(name).close();
         try (Child app = app(name)) {
             for (String colour : List.of("red", "blue", "red")) {
@@ -84,17 +74,15 @@ final class Topics {
                 "in.selector", "colour = 'red'");
     }
 
-    private String sharedSubscription(String name) throws IOException {
+    @Override
+    String sharedSubscription(String name) throws IOException {
         shareOne(name, "false");
         shareOne(name + ".durable", "true");
         return "volatile and durable, by the capabilities shared and global";
     }
 
     private void shareOne(String name, String isDurable) throws IOException {
-        List<String> sent = new ArrayList<>();
-        for (int number = 0; number < COUNT; number++) {
-            sent.add("message " + (char) ('a' + number));
-        }
+        List<String> sent = Sharing.texts();
         try (Child app = app(name, ours(name, isDurable))) {
             app.send(sent.toArray(String[]::new));
             List<JsonObject> messages = app.rest();
@@ -115,5 +103,10 @@ final class Topics {
             attributes.addAll(List.of(channel + ".durable", isDurable));
         }
         return attributes.toArray(String[]::new);
+    }
+
+    @Override
+    String temporaryTopic(String name) throws Driver.NotOffered {
+        throw new Driver.NotOffered("an outgoing channel has no dynamic target");
     }
 }

@@ -7,28 +7,20 @@ import jakarta.jms.TextMessage;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import org.springframework.jms.JmsException;
 import org.springframework.jms.core.JmsTemplate;
 
 /** Credit, drain, and a connection that comes back. */
-final class Flows {
-    private static final int COUNT = 10;
-    private static final long SILENCE_MS = 500;
+final class Flows extends FlowRows {
     private static final long PAUSE_MS = 50;
 
-    private final String url;
-
     Flows(String url) {
-        this.url = url;
+        super(url);
     }
 
-    Map<String, Driver.Behaviour> behaviours() {
-        return Map.of("credit", this::credit, "drain", this::drain, "reconnect", this::reconnect);
-    }
-
-    private String credit(String name) throws Exception {
+    @Override
+    String credit(String name) throws Exception {
         CountDownLatch free = new CountDownLatch(1);
         try (Broker broker = new Broker(url)) {
             for (int number = 0; number < COUNT; number++) {
@@ -58,7 +50,8 @@ final class Flows {
         }
     }
 
-    private String drain(String name) throws JMSException {
+    @Override
+    String drain(String name) throws JMSException {
         try (Broker broker = new Broker(url + "?jms.prefetchPolicy.all=0")) {
             JmsTemplate template = broker.template();
             template.setReceiveTimeout(JmsTemplate.RECEIVE_TIMEOUT_NO_WAIT);
@@ -73,7 +66,8 @@ final class Flows {
         return "by JmsTemplate.receive with RECEIVE_TIMEOUT_NO_WAIT";
     }
 
-    private String reconnect(String name) throws Exception {
+    @Override
+    String reconnect(String name) throws Exception {
         List<String> sent = new ArrayList<>();
         LinkedHashSet<String> got = new LinkedHashSet<>();
         try (Broker broker = new Broker(url);
@@ -108,5 +102,10 @@ final class Flows {
             }
         }
         throw failure;
+    }
+
+    @Override
+    String transaction(String name) throws Exception {
+        return new Transactions(url).transaction(name);
     }
 }

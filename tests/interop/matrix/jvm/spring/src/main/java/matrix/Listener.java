@@ -15,7 +15,7 @@ import org.springframework.jms.listener.DefaultMessageListenerContainer;
 import org.springframework.jms.listener.SessionAwareMessageListener;
 
 /** A message listener container, and the messages that its listener got. */
-final class Listener implements AutoCloseable, SessionAwareMessageListener<Message> {
+final class Listener implements AutoCloseable, Sharing.Inbox, SessionAwareMessageListener<Message> {
     /** What the listener does with a message; a failure is the container's to treat. */
     interface Step {
         void take(Message message) throws JMSException;
@@ -69,7 +69,8 @@ final class Listener implements AutoCloseable, SessionAwareMessageListener<Messa
     }
 
     /** Take so many messages; returns their texts. */
-    List<String> texts(int count) throws InterruptedException, JMSException {
+    @Override
+    public List<String> texts(int count) throws InterruptedException, JMSException {
         List<String> texts = new ArrayList<>();
         while (texts.size() < count) {
             texts.add(((TextMessage) next()).getText());
@@ -78,7 +79,8 @@ final class Listener implements AutoCloseable, SessionAwareMessageListener<Messa
     }
 
     /** What has come and was not taken. */
-    int waiting() {
+    @Override
+    public int waiting() {
         return got.size();
     }
 

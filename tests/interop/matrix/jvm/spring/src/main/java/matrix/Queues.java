@@ -11,44 +11,24 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
-import java.util.Map;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
 import org.springframework.jms.core.JmsTemplate;
+import org.springframework.jms.listener.DefaultMessageListenerContainer;
 import org.springframework.jms.listener.adapter.MessageListenerAdapter;
 
 /** Queues: sending, receiving, outcomes, browsing, selectors, requests, the anonymous relay. */
-final class Queues {
-    private static final int COUNT = 10;
-    private static final String ACK_TYPE = "JMS_AMQP_ACK_TYPE";
+final class Queues extends QueueRows {
     private static final String BY_ACK_TYPE =
-            "by CLIENT_ACKNOWLEDGE, and the property " + ACK_TYPE + " that the listener sets";
-    private static final int REJECTED = 2;
-    private static final int RELEASED = 3;
-    private static final int MODIFIED_FAILED = 4;
-
-    private final String url;
+            "by CLIENT_ACKNOWLEDGE, and the property " + AckType.PROPERTY + " that the listener sets";
 
     Queues(String url) {
-        this.url = url;
+        super(url);
     }
 
-    Map<String, Driver.Behaviour> behaviours() {
-        return Map.ofEntries(
-                Map.entry("send", this::send),
-                Map.entry("receive", this::receive),
-                Map.entry("accepted", this::accepted),
-                Map.entry("rejected", this::rejected),
-                Map.entry("released", this::released),
-                Map.entry("modified", this::modified),
-                Map.entry("lost-link", this::lostLink),
-                Map.entry("browse", this::browse),
-                Map.entry("selector", this::selector),
-                Map.entry("temporary-queue", this::temporaryQueue),
-                Map.entry("anonymous-relay", this::anonymousRelay),
-                Map.entry("large-message", this::largeMessage));
-    }
-
-    private String send(String name) {
+    @Override
+    String send(String name) {
         try (Broker broker = new Broker(url)) {
             for (int number = 0; number < COUNT; number++) {
                 broker.send(name, "message " + number);
@@ -57,7 +37,8 @@ final class Queues {
         return "by JmsTemplate";
     }
 
-    private String receive(String name) throws Exception {
+    @Override
+    String receive(String name) throws Exception {
         List<String> ids = new ArrayList<>();
         try (Broker broker = new Broker(url)) {
             for (int number = 0; number < COUNT; number++) {
@@ -85,7 +66,8 @@ final class Queues {
         return "by JmsTemplate and DefaultMessageListenerContainer";
     }
 
-    private String accepted(String name) throws JMSException {
+    @Override
+    String accepted(String name) throws JMSException {
         try (Broker broker = new Broker(url)) {
             broker.send(name, "a");
             same("a", broker.template().receiveAndConvert(name), "what comes");
@@ -94,24 +76,27 @@ final class Queues {
         return "";
     }
 
-    private String rejected(String name) throws Exception {
+    @Override
+    String rejected(String name) throws Exception {
         try (Broker broker = new Broker(url)) {
             broker.send(name, "a", "b");
         }
-        try (Listener listener = acknowledging(name, REJECTED)) {
+        try (Listener listener = acknowledging(name, AckType.REJECTED)) {
             same(List.of("a", "b"), listener.texts(2), "what comes");
         }
         same(List.of(), Broker.left(url, name), "what is left");
         return BY_ACK_TYPE;
     }
 
-    private String released(String name) throws Exception {
-        same(List.of(1, false), seenAgain(name, RELEASED), "JMSXDeliveryCount and JMSRedelivered");
+    @Override
+    String released(String name) throws Exception {
+        same(List.of(1, false), seenAgain(name, AckType.RELEASED), "JMSXDeliveryCount and JMSRedelivered");
         return BY_ACK_TYPE;
     }
 
-    private String modified(String name) throws Exception {
-        same(List.of(2, true), seenAgain(name, MODIFIED_FAILED), "JMSXDeliveryCount and JMSRedelivered");
+    @Override
+    String modified(String name) throws Exception {
+        same(List.of(2, true), seenAgain(name, AckType.MODIFIED_FAILED), "JMSXDeliveryCount and JMSRedelivered");
         return BY_ACK_TYPE + "; JMSXDeliveryCount is delivery-count plus one";
     }
 
@@ -142,12 +127,13 @@ final class Queues {
                     if (count.getAndIncrement() == 0) {
                         // What was received may not be changed before its properties are cleared.
                         message.clearProperties();
-                        message.setIntProperty(ACK_TYPE, outcome);
+                        message.setIntProperty(AckType.PROPERTY, outcome);
                     }
                 });
     }
 
-    private String lostLink(String name) throws JMSException {
+    @Override
+    String lostLink(String name) throws JMSException {
         try (Broker broker = new Broker(url)) {
             broker.send(name, "a");
             JmsTemplate silent = broker.template();
@@ -162,7 +148,8 @@ final class Queues {
         return "by a session that a SessionCallback leaves without an acknowledgement";
     }
 
-    private String browse(String name) throws JMSException {
+    @Override
+    String browse(String name) throws JMSException {
         try (Broker broker = new Broker(url)) {
             broker.send(name, "a", "b", "c");
             List<String> shown = broker.template().browse(name, (session, browser) -> {
@@ -178,7 +165,8 @@ final class Queues {
         return "";
     }
 
-    private String selector(String name) throws Exception {
+    @Override
+    String selector(String name) throws Exception {
         try (Broker broker = new Broker(url)) {
             for (String colour : List.of("blue", "red", "blue", "red")) {
                 Broker.sendColoured(broker.template(), name, colour);
@@ -201,7 +189,8 @@ final class Queues {
         }
     }
 
-    private String temporaryQueue(String name) throws Exception {
+    @Override
+    String temporaryQueue(String name) throws Exception {
         try (Broker broker = new Broker(url);
                 Listener listener = new Listener(
                         Broker.plain(url),
@@ -214,7 +203,8 @@ final class Queues {
         return "by sendAndReceive and a MessageListenerAdapter";
     }
 
-    private String anonymousRelay(String name) throws JMSException {
+    @Override
+    String anonymousRelay(String name) throws JMSException {
         try (Broker broker = new Broker(url)) {
             broker.template().execute((session, producer) -> {
                 for (String each : List.of("one", "two")) {
@@ -228,11 +218,44 @@ final class Queues {
         return "by a ProducerCallback; JmsTemplate.send has a producer for each destination";
     }
 
-    private String largeMessage(String name) throws JMSException {
-        byte[] body = new byte[3 << 20];
-        for (int place = 0; place < body.length; place++) {
-            body[place] = (byte) (place * 31 >> 3);
+    @Override
+    String groups(String name) throws Exception {
+        CountDownLatch sent = new CountDownLatch(1);
+        try (Broker broker = new Broker(url);
+                Listener one = waiting(name, sent);
+                Listener two = waiting(name, sent)) {
+            for (String each : Groups.TEXTS) {
+                broker.template().convertAndSend(name, each, message -> {
+                    message.setStringProperty("JMSXGroupID", Groups.group(each));
+                    message.setIntProperty("JMSXGroupSeq", Groups.sequence(each));
+                    return message;
+                });
+            }
+            sent.countDown();
+            List<String> first = one.texts(1);
+            first.addAll(one.texts(Groups.count(first.get(0)) - 1));
+            Groups.check(first, two.texts(Groups.TEXTS.size() - first.size()));
         }
+        return "by JMSXGroupID and JMSXGroupSeq, which a MessagePostProcessor sets";
+    }
+
+    /** A listener that is done with a message when all are sent. */
+    private Listener waiting(String name, CountDownLatch sent) throws InterruptedException {
+        Consumer<DefaultMessageListenerContainer> options =
+                container -> container.setSessionAcknowledgeMode(Session.CLIENT_ACKNOWLEDGE);
+        Listener listener = new Listener(Broker.plain(url), name, options, message -> {
+            try {
+                sent.await();
+            } catch (InterruptedException ended) {
+                throw new IllegalStateException(ended);
+            }
+        });
+        return listener.ready();
+    }
+
+    @Override
+    String largeMessage(String name) throws JMSException {
+        byte[] body = Driver.large();
         try (Broker broker = new Broker(url)) {
             broker.template().convertAndSend(name, body);
             BytesMessage found = (BytesMessage) broker.template().receive(name);

@@ -4,28 +4,16 @@ import static matrix.Driver.same;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import org.springframework.jms.core.JmsTemplate;
 
 /** What decides when a message is delivered: its priority, its time to live, its delivery delay. */
-final class Times {
-    private static final int LEVELS = 10;
-    private static final long SHORT_MS = 300;
-    private static final long DELAY_MS = 1000;
-    /** Qpid JMS would else drop by itself what has expired. */
-    private static final String NO_LOCAL_EXPIRY = "?jms.localMessageExpiry=false";
-
-    private final String url;
-
+final class Times extends TimeRows {
     Times(String url) {
-        this.url = url;
+        super(url);
     }
 
-    Map<String, Driver.Behaviour> behaviours() {
-        return Map.of("priority", this::priority, "expiry", this::expiry, "delivery-delay", this::deliveryDelay);
-    }
-
-    private String priority(String name) throws Exception {
+    @Override
+    String priority(String name) throws Exception {
         List<String> expected = new ArrayList<>();
         try (Broker broker = new Broker(url)) {
             JmsTemplate template = broker.template();
@@ -42,7 +30,8 @@ final class Times {
         return "by JmsTemplate.setPriority";
     }
 
-    private String expiry(String name) throws Exception {
+    @Override
+    String expiry(String name) throws Exception {
         try (Broker broker = new Broker(url)) {
             JmsTemplate template = broker.template();
             template.setExplicitQosEnabled(true);
@@ -55,7 +44,8 @@ final class Times {
         return "by JmsTemplate.setTimeToLive";
     }
 
-    private String deliveryDelay(String name) throws Exception {
+    @Override
+    String deliveryDelay(String name) throws Exception {
         try (Broker broker = new Broker(url);
                 Listener listener = new Listener(Broker.plain(url), name, container -> {})) {
             long began = System.nanoTime();

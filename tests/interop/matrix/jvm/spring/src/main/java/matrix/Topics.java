@@ -3,10 +3,7 @@ package matrix;
 import static matrix.Driver.same;
 
 import jakarta.jms.TemporaryTopic;
-import java.util.ArrayList;
-import java.util.Collections;
 import java.util.List;
-import java.util.Map;
 import java.util.function.Consumer;
 import org.apache.qpid.jms.JmsConnectionFactory;
 import org.springframework.jms.connection.SingleConnectionFactory;
@@ -14,26 +11,15 @@ import org.springframework.jms.core.JmsTemplate;
 import org.springframework.jms.listener.DefaultMessageListenerContainer;
 
 /** Topics, temporary ones, and subscriptions. */
-final class Topics {
+final class Topics extends TopicRows {
     private static final Consumer<DefaultMessageListenerContainer> TOPIC = container -> container.setPubSubDomain(true);
-    /** How long nothing comes from where nothing is. */
-    private static final long SILENCE_MS = 500;
-
-    private final String url;
 
     Topics(String url) {
-        this.url = url;
+        super(url);
     }
 
-    Map<String, Driver.Behaviour> behaviours() {
-        return Map.of(
-                "topic", this::topic,
-                "temporary-topic", this::temporaryTopic,
-                "durable-subscription", this::durableSubscription,
-                "shared-subscription", this::sharedSubscription);
-    }
-
-    private String topic(String name) throws Exception {
+    @Override
+    String topic(String name) throws Exception {
         try (Broker broker = new Broker(url)) {
             broker.topics().convertAndSend(name, "no consumer hears it");
             try (Listener one = new Listener(Broker.plain(url), name, TOPIC).ready();
@@ -47,7 +33,8 @@ final class Topics {
         return "";
     }
 
-    private String temporaryTopic(String name) throws Exception {
+    @Override
+    String temporaryTopic(String name) throws Exception {
         // The topic lives as long as its connection, and only that one may consume from it.
         SingleConnectionFactory connections = new SingleConnectionFactory(new JmsConnectionFactory(url));
         try (Broker broker = new Broker(url)) {
@@ -66,7 +53,8 @@ final class Topics {
         return "by a SingleConnectionFactory";
     }
 
-    private String durableSubscription(String name) throws Exception {
+    @Override
+    String durableSubscription(String name) throws Exception {
         try (Broker broker = new Broker(url)) {
             mine(name).close();
             for (String colour : List.of("red", "blue", "red")) {
@@ -107,7 +95,8 @@ final class Topics {
         connections.destroy();
     }
 
-    private String sharedSubscription(String name) throws Exception {
+    @Override
+    String sharedSubscription(String name) throws Exception {
         shareOne(name, false);
         shareOne(name + ".durable", true);
         return "volatile and durable, by two containers without a client id";
@@ -119,25 +108,11 @@ final class Topics {
             container.setSubscriptionDurable(isDurable);
             container.setSubscriptionName("ours");
         };
-        List<String> sent = new ArrayList<>();
         try (Broker broker = new Broker(url);
                 Listener one = new Listener(Broker.plain(url), name, ours).ready();
                 Listener two = new Listener(Broker.plain(url), name, ours).ready()) {
-            for (int number = 0; number < 20; number++) {
-                sent.add("message " + (char) ('a' + number));
-            }
-            sent.forEach(text -> broker.topics().convertAndSend(name, text));
-            List<String> got = new ArrayList<>(one.texts(1));
-            got.addAll(two.texts(1));
-            for (long began = System.nanoTime();
-                    one.waiting() + two.waiting() < sent.size() - 2
-                            && System.nanoTime() - began < Broker.PATIENCE_MS * 1_000_000; ) {
-                Thread.sleep(10);
-            }
-            got.addAll(one.texts(one.waiting()));
-            got.addAll(two.texts(two.waiting()));
-            Collections.sort(got);
-            same(sent, got, "what both have, each message once");
+            Sharing.texts().forEach(text -> broker.topics().convertAndSend(name, text));
+            Sharing.check(one, two);
         }
     }
 }

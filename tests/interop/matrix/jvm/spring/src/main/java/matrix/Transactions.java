@@ -6,7 +6,6 @@ import jakarta.jms.ConnectionFactory;
 import jakarta.jms.Message;
 import jakarta.jms.TextMessage;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import org.springframework.jms.connection.JmsTransactionManager;
@@ -22,11 +21,8 @@ final class Transactions {
         this.url = url;
     }
 
-    Map<String, Driver.Behaviour> behaviours() {
-        return Map.of("transaction", this::transaction);
-    }
-
-    private String transaction(String name) throws Exception {
+    /** Show the row; returns how it was done. */
+    String transaction(String name) throws Exception {
         manage(name + ".managed");
         try (Broker broker = new Broker(url)) {
             listen(name + ".transacted", broker, Broker.plain(url), container -> container.setSessionTransacted(true));

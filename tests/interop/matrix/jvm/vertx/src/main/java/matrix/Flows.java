@@ -6,28 +6,17 @@ import io.vertx.amqp.AmqpReceiver;
 import io.vertx.amqp.AmqpReceiverOptions;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 
 /** Credit, and a connection that comes back. */
-final class Flows {
-    private static final int COUNT = 10;
+final class Flows extends FlowRows {
     private static final long PAUSE_MS = 50;
 
-    private final String url;
-
     Flows(String url) {
-        this.url = url;
+        super(url);
     }
 
-    Map<String, Driver.Behaviour> behaviours() {
-        return Map.of(
-                "credit", this::credit,
-                "drain", Driver.notOffered("AmqpReceiver has no drain"),
-                "transaction", Driver.notOffered("no link to a coordinator"),
-                "reconnect", this::reconnect);
-    }
-
-    private String credit(String name) {
+    @Override
+    String credit(String name) {
         try (Peer peer = new Peer(url)) {
             List<String> sent = new ArrayList<>();
             for (int number = 0; number < COUNT; number++) {
@@ -52,7 +41,8 @@ final class Flows {
         return "by setMaxBufferedMessages, pause and fetch";
     }
 
-    private String reconnect(String name) throws Exception {
+    @Override
+    String reconnect(String name) throws Exception {
         List<String> sent = new ArrayList<>();
         Peer peer = new Peer(url);
         for (int number = 0; number < 100; number++) {
@@ -79,5 +69,15 @@ final class Flows {
             }
         }
         throw failure;
+    }
+
+    @Override
+    String drain(String name) throws Driver.NotOffered {
+        throw new Driver.NotOffered("AmqpReceiver has no drain");
+    }
+
+    @Override
+    String transaction(String name) throws Driver.NotOffered {
+        throw new Driver.NotOffered("no link to a coordinator");
     }
 }

@@ -118,7 +118,7 @@ final class Peer implements AutoCloseable {
     }
 
     /** A receiver, and what it got. */
-    static final class Inbox {
+    static final class Inbox implements Sharing.Inbox {
         final AmqpReceiver receiver;
         private final BlockingQueue<AmqpMessage> got = new LinkedBlockingQueue<>();
 
@@ -150,7 +150,8 @@ final class Peer implements AutoCloseable {
         }
 
         /** Take and accept so many messages; returns their texts. */
-        List<String> texts(int count) {
+        @Override
+        public List<String> texts(int count) {
             List<String> texts = new ArrayList<>();
             while (texts.size() < count) {
                 texts.add(text());
@@ -170,7 +171,8 @@ final class Peer implements AutoCloseable {
         }
 
         /** What has come and was not taken. */
-        int waiting() {
+        @Override
+        public int waiting() {
             return got.size();
         }
     }

@@ -9,36 +9,16 @@ import io.vertx.core.buffer.Buffer;
 import io.vertx.core.json.JsonObject;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Map;
 import java.util.function.Consumer;
 
 /** Queues: sending, receiving, outcomes, selectors, requests, the anonymous relay. */
-final class Queues {
-    private static final int COUNT = 10;
-
-    private final String url;
-
+final class Queues extends QueueRows {
     Queues(String url) {
-        this.url = url;
+        super(url);
     }
 
-    Map<String, Driver.Behaviour> behaviours() {
-        return Map.ofEntries(
-                Map.entry("send", this::send),
-                Map.entry("receive", this::receive),
-                Map.entry("accepted", this::accepted),
-                Map.entry("rejected", this::rejected),
-                Map.entry("released", this::released),
-                Map.entry("modified", this::modified),
-                Map.entry("lost-link", this::lostLink),
-                Map.entry("browse", Driver.notOffered("AmqpReceiverOptions has no distribution mode")),
-                Map.entry("selector", this::selector),
-                Map.entry("temporary-queue", this::temporaryQueue),
-                Map.entry("anonymous-relay", this::anonymousRelay),
-                Map.entry("large-message", this::largeMessage));
-    }
-
-    private String send(String name) {
+    @Override
+    String send(String name) {
         try (Peer peer = new Peer(url)) {
             for (int number = 0; number < COUNT; number++) {
                 peer.send(name, "message " + number);
@@ -47,7 +27,8 @@ final class Queues {
         return "by sendWithAck";
     }
 
-    private String receive(String name) {
+    @Override
+    String receive(String name) {
         try (Peer peer = new Peer(url)) {
             AmqpSender sender = peer.sender(name);
             for (int number = 0; number < COUNT; number++) {
@@ -75,7 +56,8 @@ final class Queues {
         return "";
     }
 
-    private String accepted(String name) {
+    @Override
+    String accepted(String name) {
         try (Peer peer = new Peer(url)) {
             peer.send(name, "a");
             same(List.of("a"), peer.receiver(name).texts(1), "what comes");
@@ -84,7 +66,8 @@ final class Queues {
         return "";
     }
 
-    private String rejected(String name) {
+    @Override
+    String rejected(String name) {
         try (Peer peer = new Peer(url)) {
             peer.send(name, "a", "b");
             Peer.Inbox inbox = peer.receiver(name);
@@ -95,12 +78,14 @@ final class Queues {
         return "";
     }
 
-    private String released(String name) {
+    @Override
+    String released(String name) {
         same(0, seenAgain(name, AmqpMessage::released), "delivery-count");
         return "";
     }
 
-    private String modified(String name) {
+    @Override
+    String modified(String name) {
         same(1, seenAgain(name, message -> message.modified(true, false)), "delivery-count");
         return "";
     }
@@ -115,7 +100,8 @@ final class Queues {
         }
     }
 
-    private String lostLink(String name) {
+    @Override
+    String lostLink(String name) {
         try (Peer peer = new Peer(url)) {
             peer.send(name, "a");
             Peer.Inbox inbox = peer.receiver(name);
@@ -127,7 +113,8 @@ final class Queues {
         return "";
     }
 
-    private String selector(String name) {
+    @Override
+    String selector(String name) {
         try (Peer peer = new Peer(url)) {
             AmqpSender sender = peer.sender(name);
             for (String colour : List.of("blue", "red", "blue", "red")) {
@@ -142,7 +129,8 @@ final class Queues {
         return "";
     }
 
-    private String temporaryQueue(String name) {
+    @Override
+    String temporaryQueue(String name) {
         try (Peer peer = new Peer(url);
                 Peer other = new Peer(url)) {
             Peer.Inbox answers = new Peer.Inbox(Peer.wait(peer.connection.createDynamicReceiver()));
@@ -159,7 +147,8 @@ final class Queues {
         return "by the reply-to of a request, answered by an anonymous sender";
     }
 
-    private String anonymousRelay(String name) {
+    @Override
+    String anonymousRelay(String name) {
         try (Peer peer = new Peer(url)) {
             AmqpSender sender = Peer.wait(peer.connection.createAnonymousSender());
             for (String each : List.of("one", "two")) {
@@ -171,11 +160,27 @@ final class Queues {
         return "";
     }
 
-    private String largeMessage(String name) {
-        byte[] body = new byte[3 << 20];
-        for (int place = 0; place < body.length; place++) {
-            body[place] = (byte) (place * 31 >> 3);
+    @Override
+    String groups(String name) {
+        try (Peer peer = new Peer(url)) {
+            Peer.Inbox one = peer.receiver(name);
+            Peer.Inbox two = peer.receiver(name);
+            AmqpSender sender = peer.sender(name);
+            for (String text : Groups.TEXTS) {
+                AmqpMessage message = Peer.text(text).groupId(Groups.group(text)).build();
+                message.unwrap().setGroupSequence(Integer.toUnsignedLong(Groups.sequence(text)));
+                Peer.wait(sender.sendWithAck(message));
+            }
+            List<String> first = one.texts(1);
+            first.addAll(one.texts(Groups.count(first.get(0)) - 1));
+            Groups.check(first, two.texts(Groups.TEXTS.size() - first.size()));
         }
+        return "by groupId, and the group-sequence set on the message that unwrap returns";
+    }
+
+    @Override
+    String largeMessage(String name) {
+        byte[] body = Driver.large();
         try (Peer peer = new Peer(url)) {
             AmqpMessage message = AmqpMessage.create()
                     .durable(true)
@@ -186,5 +191,10 @@ final class Queues {
             same(true, Arrays.equals(body, got.bodyAsBinary().getBytes()), "the same bytes");
         }
         return "";
+    }
+
+    @Override
+    String browse(String name) throws Driver.NotOffered {
+        throw new Driver.NotOffered("AmqpReceiverOptions has no distribution mode");
     }
 }

@@ -11,22 +11,13 @@ import org.apache.qpid.proton.amqp.Symbol;
 import org.apache.qpid.proton.amqp.messaging.MessageAnnotations;
 
 /** What decides when a message is delivered: its priority, its time to live, its delivery delay. */
-final class Times {
-    private static final int LEVELS = 10;
-    private static final long SHORT_MS = 300;
-    private static final long DELAY_MS = 1000;
-
-    private final String url;
-
+final class Times extends TimeRows {
     Times(String url) {
-        this.url = url;
+        super(url);
     }
 
-    Map<String, Driver.Behaviour> behaviours() {
-        return Map.of("priority", this::priority, "expiry", this::expiry, "delivery-delay", this::deliveryDelay);
-    }
-
-    private String priority(String name) {
+    @Override
+    String priority(String name) {
         List<String> expected = new ArrayList<>();
         try (Peer peer = new Peer(url)) {
             AmqpSender sender = peer.sender(name);
@@ -39,7 +30,8 @@ final class Times {
         return "";
     }
 
-    private String expiry(String name) throws InterruptedException {
+    @Override
+    String expiry(String name) throws InterruptedException {
         try (Peer peer = new Peer(url)) {
             Peer.wait(peer.sender(name).sendWithAck(Peer.text("short").ttl(SHORT_MS).build()));
             peer.send(name, "long");
@@ -49,7 +41,8 @@ final class Times {
         return "";
     }
 
-    private String deliveryDelay(String name) {
+    @Override
+    String deliveryDelay(String name) {
         try (Peer peer = new Peer(url)) {
             Peer.Inbox inbox = peer.receiver(name);
             long began = System.nanoTime();

@@ -5,34 +5,20 @@ import static matrix.Driver.same;
 import io.vertx.amqp.AmqpReceiverOptions;
 import io.vertx.amqp.AmqpSender;
 import io.vertx.amqp.AmqpSenderOptions;
-import java.util.ArrayList;
-import java.util.Collections;
 import java.util.List;
-import java.util.Map;
 
 /** Topics, temporary ones, and subscriptions. */
-final class Topics {
-    private static final int COUNT = 20;
-
-    private final String url;
-
+final class Topics extends TopicRows {
     Topics(String url) {
-        this.url = url;
-    }
-
-    Map<String, Driver.Behaviour> behaviours() {
-        return Map.of(
-                "topic", this::topic,
-                "temporary-topic", this::temporaryTopic,
-                "durable-subscription", this::durableSubscription,
-                "shared-subscription", this::sharedSubscription);
+        super(url);
     }
 
     private static AmqpReceiverOptions options() {
         return new AmqpReceiverOptions().addCapability("topic");
     }
 
-    private String topic(String name) {
+    @Override
+    String topic(String name) {
         try (Peer peer = new Peer(url);
                 Peer other = new Peer(url)) {
             other.sendNews(name, "no consumer hears it");
@@ -46,7 +32,8 @@ final class Topics {
         return "by the capability topic";
     }
 
-    private String temporaryTopic(String name) {
+    @Override
+    String temporaryTopic(String name) {
         try (Peer peer = new Peer(url);
                 Peer other = new Peer(url)) {
             AmqpSenderOptions dynamic = new AmqpSenderOptions().setDynamic(true).addCapability("temporary-topic");
@@ -60,7 +47,8 @@ final class Topics {
         return "by a dynamic sender with the capability temporary-topic";
     }
 
-    private String durableSubscription(String name) {
+    @Override
+    String durableSubscription(String name) {
         try (Peer sender = new Peer(url)) {
             try (Peer peer = new Peer(url, name)) {
                 // Closing a durable receiver detaches its link and leaves the subscription.
@@ -85,34 +73,21 @@ final class Topics {
                 name, options().setDurable(true).setLinkName("mine").setSelector("colour = 'red'"));
     }
 
-    private String sharedSubscription(String name) throws InterruptedException {
+    @Override
+    String sharedSubscription(String name) throws Exception {
         shareOne(name, options().setLinkName("ours"));
         shareOne(name + ".durable", options().setLinkName("ours").setDurable(true));
         return "volatile and durable, by the capabilities shared and global";
     }
 
-    private void shareOne(String name, AmqpReceiverOptions options) throws InterruptedException {
+    private void shareOne(String name, AmqpReceiverOptions options) throws Exception {
         options.addCapability("shared").addCapability("global");
         try (Peer peer = new Peer(url);
                 Peer other = new Peer(url)) {
             Peer.Inbox one = peer.receiver(name, options);
             Peer.Inbox two = other.receiver(name, options);
-            List<String> sent = new ArrayList<>();
-            for (int number = 0; number < COUNT; number++) {
-                sent.add("message " + (char) ('a' + number));
-            }
-            peer.sendNews(name, sent.toArray(String[]::new));
-            List<String> got = new ArrayList<>(one.texts(1));
-            got.addAll(two.texts(1));
-            for (long waited = 0;
-                    one.waiting() + two.waiting() < COUNT - 2 && waited < Peer.PATIENCE_MS;
-                    waited += 10) {
-                Thread.sleep(10);
-            }
-            got.addAll(one.texts(one.waiting()));
-            got.addAll(two.texts(two.waiting()));
-            Collections.sort(got);
-            same(sent, got, "what both have, each message once");
+            peer.sendNews(name, Sharing.texts().toArray(String[]::new));
+            Sharing.check(one, two);
         }
     }
 }
