@@ -60,7 +60,8 @@ class _Sender:
                     frames.append(self._transfer(self._sent + len(frames), due_ms))
             self._sent += len(frames)
             self._connection.socket.sendall(b"".join(frames))
-            if not frames or self._sent - self._done >= 8 * _BATCH:
+            is_done = is_over and self._done == self._sent
+            if not is_done and (not frames or self._sent - self._done >= 8 * _BATCH):
                 self._read()
 
     def _transfer(self, number: int, due_ms: int) -> bytes:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ambermq.engine.entries.discard_reason import DiscardReason
 from ambermq.engine.entries.entry import Entry
-from ambermq.engine.entries.entry_word import pack_words
+from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
 from ambermq.engine.entries.marks import SetAsideFor
 from ambermq.engine.events import (
     Acquired,

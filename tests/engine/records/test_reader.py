@@ -80,6 +80,13 @@ def test_a_run_ends_at_a_gap(place: int) -> None:
     assert len(alike_sizes(rows(place) + rows(400, first=place + 1), 0)) < place
 
 
+@pytest.mark.parametrize("count", [65, 200, 351, 1000, 5000])
+def test_few_rows_of_a_run_are_left(count: int) -> None:
+    """Where it ends in the middle of a batch, as before the due times of its messages."""
+    records = rows(count) + rows(1, first=count, ref=7) + rows(2000, first=count + 1)
+    assert count - 64 <= len(alike_sizes(records, 0)) + 1 <= count
+
+
 def test_sizes_and_hashes_may_differ() -> None:
     """A run holds messages of any size."""
     records = b"".join(rows(1, first=index, size=index % 5, hash=index) for index in range(300))

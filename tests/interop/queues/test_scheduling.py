@@ -40,6 +40,19 @@ def test_a_message_comes_at_its_time(peer: ProtonPeer, connect: Connect, queue: 
     late.settle(Delivery.ACCEPTED)
 
 
+def test_messages_that_are_sent_together_have_times_of_their_own(peer: ProtonPeer, queue: str) -> None:
+    """They come in the order of their times, and each not before its own."""
+    now_ms = int(time.time() * 1000)
+    delays_ms = {"third": 2000, "first": 1000, "second": 1500, "fourth": 2000}
+    peer.sender(queue).send(*[_annotated(body, delivery_time=now_ms + ms) for body, ms in delays_ms.items()])
+    receiver = peer.receiver(queue)
+    for body in ("first", "second", "third", "fourth"):
+        found = receiver.next()
+        assert found.message.body == body
+        assert time.time() * 1000 >= now_ms + delays_ms[body]
+        found.settle(Delivery.ACCEPTED)
+
+
 def test_the_past_is_now(peer: ProtonPeer, queue: str) -> None:
     """A time has precedence over a delay."""
     peer.sender(queue).send(_annotated("past", delivery_time=1, delivery_delay=3_600_000))

@@ -331,6 +331,29 @@ def test_a_power_cut_leaves_all_of_a_transaction_or_nothing(seed: int) -> None:
     assert all(body == body[:1] * len(body) for body in got)
 
 
+def test_messages_of_a_transaction_have_their_own_times() -> None:
+    """One event has those of neighbouring posts; the past is available with the commit."""
+    rig = Rig(now_us=1_000_000_000)
+    declare(rig, "q")
+    one, producer = begun(rig), rig.producer()
+    for body, time_ms in ((b"a", 1_000_300), (b"b", 1), (b"c", 1_000_200)):
+        posts(rig, one, producer, body, time_ms=time_ms)
+    posts(rig, one, producer, b"d", b"e", time_ms=1_000_200, times_ms=[1_000_200, 1_000_100])
+    assert ended(rig, one) == COMMITTED
+    (event,) = events_of(rig, Scheduled)
+    (start,) = {word >> 16 for word in rig.queue().ready}
+    assert [event.due_us_of(start + index) for index in (-1, 1, 2, 3)] == [
+        1_000_300_000,
+        1_000_200_000,
+        1_000_200_000,
+        1_000_100_000,
+    ]
+    rig = again(rig)
+    rig.now_us += 400_000
+    rig.do()
+    assert all_of(rig, "q") == [b"b", b"e", b"c", b"d", b"a"]
+
+
 def test_a_publish_of_a_transaction_is_never_joined_to_another_one() -> None:
     """They end apart."""
     one = Publish("link", 1, 0, [b"a"], [0], 1)
