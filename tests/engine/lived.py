@@ -14,26 +14,32 @@ from ambermq.engine.commands import (
     DetachConsumer,
     DetachProducer,
     EndUpload,
+    ExpireLinks,
     MoveMessages,
     Publish,
     PurgeQueue,
     RemoveMessages,
     ResetHost,
     Settle,
+    SettleTags,
     StoreChunk,
+    Suspension,
     UpdateQueue,
     Upload,
 )
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import Effect
+from ambermq.engine.entries.delivery_key import delivery_key
 from ambermq.engine.entries.discard_reason import MoveReason
+from ambermq.engine.entries.entry import PLAIN
 from ambermq.engine.entries.entry_word import pack_words
-from ambermq.engine.entries.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED
+from ambermq.engine.entries.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome
 from ambermq.engine.events import Event, Published
 from ambermq.engine.fold.apply import apply
 from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.loop.recovery import fold_log
 from ambermq.engine.model.state import EMPTY_STATE, State, totals_of
+from ambermq.engine.model.suspended_link import Keeping
 from ambermq.engine.records.event_fields import next_after
 from ambermq.engine.records.reader import events_of
 from ambermq.engine.selectors.fields import ABSENT, Added
@@ -51,6 +57,7 @@ LIVED = replace(CONFIG, hot_bytes_max=1 << 16, hot_large_bytes_max=1 << 16)
 _ENGINE = EngineConfig(chunk_bytes=1500, dispatch_messages_max=7, dedup_ids_max=20)
 _READS_MAX = 1000
 _NAMES = ("one", "two", "three")
+_KEEPINGS = (Keeping(), Keeping(0, 5_000), Keeping(2, 5_000), Keeping(2, 300_000))
 
 
 class _Fields:
@@ -77,6 +84,8 @@ class Lived:
     def __init__(self, directory: Path, seed: int, *, config: LogConfig = LIVED) -> None:
         self.directory = str(directory)
         self.rng = random.Random(seed)
+        self.recovery = random.Random(seed)
+        """The choices of link recovery."""
         self.now_us = 1_700_000_000_000_000
         self.bodies: dict[bytes, int] = {}
         """Whole bodies that were handed over, in order."""
@@ -110,6 +119,8 @@ class Lived:
                     self.seldom,
                 )
             )()
+            if self.recovery.random() < 0.15:
+                self.suspend()
             if self.rng.random() < 0.7:
                 self.step()
 
@@ -144,9 +155,56 @@ class Lived:
         """A link comes."""
         name = self.rng.choice(_NAMES)
         if self.rng.random() < 0.5:
-            self.loop.submit(AttachProducer("key", name, "container", f"to {name}"))
+            tags = self.tags_kept(f"to {name}")
+            keeping = self.recovery.choice(_KEEPINGS)
+            self.loop.submit(AttachProducer("key", name, "container", f"to {name}", keeping=keeping, resumes=tags))
         else:
-            self.loop.submit(AttachConsumer("key", name, "container", f"from {name}"))
+            keys = self.deliveries_held(f"from {name}")
+            keeping = self.recovery.choice(_KEEPINGS)
+            self.loop.submit(AttachConsumer("key", name, "container", f"from {name}", keeping=keeping, resumes=keys))
+
+    def tags_kept(self, link: str) -> list[bytes] | None:
+        """The tags that the sender of a suspended link has not settled; None if it does not resume it."""
+        state = self.loop.state
+        found = state.suspended_ids.get(("", "container", link, False), 0)
+        if self.recovery.random() < 0.3:
+            return None
+        return [tag for tag in sorted(state.tags.get(found, ())) if self.recovery.random() < 0.7]
+
+    def deliveries_held(self, link: str) -> dict[int, Outcome | None] | None:
+        """What the receiver of a suspended link has, with outcomes; None if it does not resume it."""
+        state = self.loop.state
+        known = state.suspended.get(state.suspended_ids.get(("", "container", link, True), 0))
+        queue = None if known is None else state.queues.get(known.queue)
+        if self.recovery.random() < 0.3:
+            return None
+        if known is None or queue is None:
+            return {}
+        words = [word for word in queue.held_by(known.id) if self.recovery.random() < 0.8]
+        outcomes = (None, None, ACCEPTED, REJECTED, RELEASED)
+        keys = [delivery_key(word, queue.entries.get(word >> 16, PLAIN).attempt) for word in words]
+        return {key: self.recovery.choice(outcomes) for key in keys}
+
+    def suspend(self) -> None:
+        """A link is detached, and may be resumed; the session or connection of others ends; tags are settled."""
+        state = self.loop.state
+        links = sorted((*state.consumers, *state.producers))
+        tagged = [
+            (link, tag) for link in sorted(state.tags) if link in state.producers for tag in sorted(state.tags[link])
+        ]
+        match self.recovery.randint(0, 3):
+            case 0 if tagged:
+                link, tag = self.recovery.choice(tagged)
+                self.loop.submit(SettleTags(link, (tag,)))
+            case 1:
+                self.loop.submit(ExpireLinks(tuple(one.id for one in state.suspended.values() if not one.until_us)))
+            case _ if links:
+                link = self.recovery.choice(links)
+                suspension = self.recovery.choice((Suspension.OPEN, Suspension.OVER))
+                if link in state.consumers:
+                    self.loop.submit(DetachConsumer(link, suspension=suspension))
+                else:
+                    self.loop.submit(DetachProducer(link, suspension=suspension))
 
     def publish(self) -> None:
         """A run is sent, or a large message."""
@@ -169,6 +227,8 @@ class Lived:
                     now_ms, step_ms = self.now_us // 1000 + 1, command.delay_ms
                     command.times_ms = [now_ms + index * step_ms for index in range(len(bodies))]
                     command.time_ms, command.delay_ms = now_ms, 0
+            if len(bodies) == 1 and self.recovery.random() < 0.7:
+                command.tag = b"tag %d" % self.recovery.randint(0, 9)
             if len(self.bodies) % 3 == 0:
                 command.priority = len(self.bodies) % 10
             if len(self.bodies) % 4 == 1:

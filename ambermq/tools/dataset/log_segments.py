@@ -115,6 +115,7 @@ class HistoryLog:
         state = load_snapshot(reads, place.path, self.manifest, base)
         known: Known = {queue.id: (queue.name, queue.id) for queue in state.queues.values()}
         known |= {link.id: (link.container, link.queue) for link in state.consumers.values()}
+        known |= {link.id: (link.container, link.queue) for link in state.suspended.values()}
         return known | {link.id: (link.container, 0) for link in state.producers.values()}
 
 

@@ -21,6 +21,9 @@ from ambermq.engine.events import (
     Grouped,
     Identified,
     Keyed,
+    LinkEnded,
+    LinkResumed,
+    LinkSuspended,
     Moved,
     Prioritized,
     ProducerAttached,
@@ -30,6 +33,7 @@ from ambermq.engine.events import (
     Scheduled,
     SetAside,
     Settled,
+    TagsKept,
 )
 from ambermq.engine.records.reader import events_of
 from ambermq.log.errors import DamageError
@@ -135,6 +139,11 @@ def _rows_of(
         case ProducerAttached() | ConsumerAttached():
             row |= {"container": event.container}
         case ProducerDetached() | Chunked():
+            row |= {"container": containers.get(event.producer)}
+        case LinkSuspended() | LinkResumed() | LinkEnded():
+            queue = links.get(event.link)
+            row |= {"container": containers.get(event.link), "queue": names.queue(queue) if queue else None}
+        case TagsKept():
             row |= {"container": containers.get(event.producer)}
         case ConsumerDetached():
             row |= {"container": containers.get(event.consumer), "queue": names.queue(links[event.consumer])}
