@@ -40,6 +40,6 @@ final class Transactions {
             same(List.of("answer"), Peer.texts(consumer, 1), "what is left");
             peer.session.commit();
         }
-        return "";
+        return "by sessions with SESSION_TRANSACTED";
     }
 }
