@@ -6,8 +6,10 @@ Rule 3. A received file has its name when it is complete and durable. Before tha
         error or an interrupt.
 """
 
+import errno
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from struct import Struct
 from types import TracebackType
@@ -69,9 +71,12 @@ class BodyFile:
     """A file that gets the body of one message."""
 
     def __init__(self, path: str) -> None:
-        """Begin with an empty file. Raises OSError."""
-        self._path = Path(path)
-        self._part = Path(f"{path}.part")
+        """Begin with an empty file. Raises OSError, also for what exists and is no file: a name takes its place."""
+        # The file that a symbolic link names is replaced, not the link.
+        self._path = Path(path).resolve()
+        if self._path.exists() and not self._path.is_file():
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        self._part = self._path.with_name(f"{self._path.name}.part")
         self._file: IO[bytes] = self._part.open("wb")
         self._kept = b""
         self._previous = 0
@@ -87,7 +92,9 @@ class BodyFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
+        # What a full disk does not take is removed in any case.
+        with suppress(OSError):
+            self._file.close()
         self._part.unlink(missing_ok=True)
 
     def restart(self) -> None:
@@ -115,14 +122,24 @@ class BodyFile:
                     position = self._begin_section(data, position, end)
         except (DecodeError, IndexError) as error:
             raise self._unwritable(f"it cannot be decoded ({error})") from error
+        except OSError as error:
+            raise self._failed(error) from error
         if is_last and self._left:
             raise self._unwritable("it is cut off")
 
     def keep(self) -> None:
-        """Rename the file to its final name: the body is complete."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._part.replace(self._path)
+        """Rename the file to its final name: the body is complete. When this returns, the name is durable too."""
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._part.replace(self._path)
+            directory = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
+        except OSError as error:
+            raise self._failed(error) from error
 
     def _begin_section(self, data: memoryview, position: int, end: int) -> int:
         """Read the beginning of a section, and return the position of its contents."""
@@ -134,6 +151,9 @@ class BodyFile:
         width = _SIZE_BYTES.get(form >> 4, 0)
         self._left = int.from_bytes(data[start + 1 : start + 1 + width]) if width else 0
         return start + 1 + width
+
+    def _failed(self, error: OSError) -> ToolError:
+        return ToolError(f"cannot write: {error.strerror}", where=str(self._path))
 
     def _unwritable(self, why: str) -> ToolError:
         return ToolError("the message cannot be written to a file", where=str(self._path), found=why)

@@ -1,8 +1,11 @@
 """A body that is a file: sent in pieces, and received into a file that is complete or not there."""
 
+import errno
+import os
 import random
 from io import BytesIO
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -51,6 +54,29 @@ def test_a_file_gets_binary_and_text(piece_bytes: int, tmp_path: Path) -> None:
         assert path.read_bytes() == expected
         assert [one.name for one in tmp_path.iterdir()] == ["body"]
         path.unlink()
+
+
+def test_only_a_file_is_replaced(tmp_path: Path) -> None:
+    """A pipe, a device or a directory is refused before a message comes; a link stays, and its file is replaced."""
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("pipe", "."):
+        with pytest.raises(OSError, match="not a regular file"):
+            BodyFile(str(tmp_path / name))
+    (tmp_path / "link").symlink_to(tmp_path / "body")
+    with BodyFile(str(tmp_path / "link")) as file:
+        file.write(Message(body=(Data(b"x"),)).encode(), is_last=True)
+        file.keep()
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "body").read_bytes() == b"x"
+    assert {one.name for one in tmp_path.iterdir()} == {"pipe", "link", "body"}
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk is full."""
+    with BodyFile(str(tmp_path / "body")) as file:
+        monkeypatch.setattr(os, "fsync", Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
+        with pytest.raises(ToolError, match="body: cannot write: No space left on device"):
+            file.keep()
 
 
 def test_a_file_that_is_not_complete_is_removed(tmp_path: Path) -> None:
