@@ -187,8 +187,8 @@ def _acquired(ledger: Ledger, state: State, event: Acquired, selecting: frozense
         ledger.counted.discard(key)
         ledger.places[queue.id][entry] = consumer
         if key not in ledger._seen and consumer not in selecting:
-            # Where some messages have groups, the deliveries of one dispatch are an event for each consumer. An odd code
-            # is of the last message of a binding: the next one may go to another consumer.
+            # Where some messages have groups, the deliveries of one dispatch are an event for each consumer. An odd
+            # code is of the last message of a binding: the next one may go to another consumer.
             is_free = queue.has_groups and (not column.group or column.group % 2)
             turn = consumer if is_free else 0
             line = queue.id, column.priority if settings.priorities else -1, column.group, turn

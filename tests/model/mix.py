@@ -74,7 +74,14 @@ VALUES: dict[str, tuple[object, ...]] = {
     "group_rebalance": (True,),
 }
 """What settings are drawn from; without a draw a setting is off."""
-RARE = {"paused": 0.03, "non_destructive": 0.08, "auto_delete": 0.08, "expires_ms": 0.1, "last_value": 0.2}
+RARE = {
+    "paused": 0.03,
+    "message_ttl_ms": 0.15,
+    "non_destructive": 0.08,
+    "auto_delete": 0.08,
+    "expires_ms": 0.1,
+    "last_value": 0.2,
+}
 OFTEN = {"dead_letter": 0.6, "groups": 0.5, "priorities": 0.5, "messages_max": 0.5}
 STAYS = ("priorities", "groups")
 """Settings that no update changes here: the order law of a message would have a history."""
@@ -156,10 +163,19 @@ class Mix:
         self.transactions: list[Open] = []
         self._locks.clear()
         self._folded = self._folded or self.rig.recovered
+        self._come_back()
         self._do()
         self._discharged.clear()
         lost = self._promised - self._stored
         assert all(number ^ 1 in self._stored for number in lost), "a promised message is lost"
+
+    def _come_back(self) -> None:
+        """Declare the queues that are not there, and attach the usual clients."""
+        for name in NAMES:
+            if self.rig.loop.state.queue_named(name) is None:
+                self._submit(DeclareQueue("key", name, self._settings()))
+            self._submit(AttachProducer("key", name, "container", f"to {name}"))
+            self._submit(AttachConsumer("key", name, "container", "in"))
 
     def end(self) -> None:
         """End the last life."""
@@ -168,8 +184,8 @@ class Mix:
     def run(self, steps: int) -> None:
         """Run so many random ticks."""
         for number in range(steps):
-            self.rig.now_us += self.rng.choice((0, 50, 2000, 700_000, 5_000_000))
-            for _ in range(self.rng.randint(1, 3)):
+            self.rig.now_us += self.rng.choice((0, 0, 50, 2000, 2000, 700_000, 700_000, 5_000_000))
+            for _ in range(self.rng.randint(1, 5)):
                 self._command()
             self._do()
             if number % 8 == 0:
@@ -213,8 +229,8 @@ class Mix:
         weights = {
             self._publish: 7,
             self._attach: 3,
-            self._credit: 4,
-            self._settle: 5,
+            self._credit: 7,
+            self._settle: 7,
             self._transact: 2,
             self._manage: 2,
             self._move: 1,
@@ -275,7 +291,7 @@ class Mix:
         durable = self.rng.random() < 0.8
         command = Publish((within, durable), producer, first, bodies, hashes, size, durable)
         command.priority = self.rng.choice((4, 4, 0, 7, 9))
-        if self.rng.random() < 0.3:
+        if self.rng.random() < 0.15:
             command.ttl_ms = self.rng.choice((1, 900, 30_000))
         if self.rng.random() < 0.2:
             command.delay_ms = self.rng.choice((1, 900, 8000))
@@ -292,7 +308,7 @@ class Mix:
     def _credit(self) -> None:
         wants = sorted(self.rig.loop.demand.wants)
         if wants:
-            self.rig.loop.set_credit(self.rng.choice(wants), self.rng.randint(0, 6), draining=self.rng.random() < 0.1)
+            self.rig.loop.set_credit(self.rng.choice(wants), self.rng.randint(0, 9), draining=self.rng.random() < 0.1)
 
     def _some_held(self) -> tuple[int, list[int]] | None:
         retired = {key for one in self.transactions for key in one.transaction.retirements}
