@@ -488,7 +488,7 @@ class Mix:
         for (consumer, word), until_us in list(self._locks.items()):
             one = loop.state.consumers.get(consumer)
             queue = loop.state.queues.get(one.queue) if one is not None else None
-            if queue is None or word not in list(queue.held_by(consumer)):
+            if queue is None or not queue.settings.lock_ms or word not in list(queue.held_by(consumer)):
                 del self._locks[consumer, word]
             elif until_us + LATE_US < self.rig.now_us:
                 retired = any((consumer, word) in each.transaction.retirements for each in self.transactions)
