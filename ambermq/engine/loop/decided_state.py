@@ -398,7 +398,8 @@ class DecidedState(LoggedState):
     def _give_up_found(self, expired: dict[int, list[int]], event_us: int) -> list[Effect]:
         """Remove expired messages that a dispatch has found, by queue; return the effects."""
         for queue, words in expired.items():
-            self._dead_letters.add(queue, pack_words(words), MoveReason.EXPIRED)
+            # More than one consumer may have found a message, and it leaves its queue once.
+            self._dead_letters.add(queue, pack_words(list(dict.fromkeys(words))), MoveReason.EXPIRED)
         return self._give_up_due(event_us)
 
     def _give_up_due(self, event_us: int) -> list[Effect]:
