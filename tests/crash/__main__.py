@@ -1,5 +1,6 @@
-"""`python -m tests.crash [--seed N] [--kills N] [--snapshots N] [--compactions N] [--cuts N]`: the long campaigns.
+"""`python -m tests.crash [--seed N] [--kills N] [--snapshots N] …`: the long campaigns.
 
+The options are in _COUNTS: a number for each campaign. Where one is given, the campaigns without a number are left out.
 The seed is printed, to try a failure again; a number of 0 leaves its campaign out. `--cuts` is for each file system.
 The last line says which parts ran, which were skipped and why, and whether every promise was kept.
 """
@@ -21,10 +22,12 @@ from ambermq.tools.terminal.errors import ToolError
 from tests.crash.campaign import run_campaign
 from tests.crash.campaigns.compaction import rounds_of, run_compaction_campaign
 from tests.crash.campaigns.file_system import KINDS, why_not
+from tests.crash.campaigns.mixes import run_mixes
 from tests.crash.campaigns.power_cut import run_power_campaign
+from tests.crash.campaigns.queues import run_queue_campaign
 from tests.crash.campaigns.snapshots import run_snapshot_campaign
 
-_COUNTS: Final = {"kills": 200, "snapshots": 100, "compactions": 50, "cuts": 50}
+_COUNTS: Final = {"kills": 200, "snapshots": 100, "compactions": 50, "cuts": 50, "mixes": 2000, "queues": 60}
 """The campaigns, and how many kills or cuts each has."""
 
 Part = tuple[str, Callable[[], str], Callable[[Path], tuple[str, ...]]]
@@ -48,7 +51,7 @@ def main() -> int:
 
 def _parts(seed: int, counts: dict[str, int]) -> list[Part]:
     """Return the parts that are asked for."""
-    kills, snapshots, compactions, cuts = counts.values()
+    kills, snapshots, compactions, cuts, mixes, queues = counts.values()
     parts: list[Part] = []
     if kills:
         parts.append((f"{kills} kills under load", str, partial(_run_under_load, seed, kills)))
@@ -61,6 +64,10 @@ def _parts(seed: int, counts: dict[str, int]) -> list[Part]:
             (f"{cuts} power cuts on {kind}", partial(why_not, kind), partial(_run_cuts, seed, cuts, kind))
             for kind in KINDS
         ]
+    if mixes:
+        parts.append((f"{mixes} mixes of queue settings", str, lambda _: run_mixes(seed=seed, mixes=mixes)))
+    if queues:
+        parts.append((f"{queues} kills in commands on queues", str, partial(_run_queues, seed, queues)))
     return parts
 
 
@@ -122,6 +129,13 @@ def _run_cuts(seed: int, cuts: int, kind: str, directory: Path) -> tuple[str, ..
     print(f"{cuts} power cuts under load, {found.result.killed_recovering} more while recovering; exit codes: {codes}")
     print(found.result.figures)
     return found.result.faults
+
+
+def _run_queues(seed: int, kills: int, directory: Path) -> tuple[str, ...]:
+    result = run_queue_campaign(directory, seed=seed, kills=kills)
+    done = ", ".join(f"{count} in {kind}" for kind, count in sorted(result.kinds.items()))
+    print(f"{kills} kills in commands on queues: {done}; {result.cut_short} commands were cut short")
+    return tuple(result.faults)
 
 
 def _no_spark() -> str:

@@ -184,11 +184,12 @@ def _acquired(ledger: Ledger, state: State, event: Acquired, selecting: frozense
         assert now_us >= ledger._not_before.get(key, 0), "a delayed message is offered"
         assert consumer not in column.excluded
         assert not settings.delivery_count_max or column.count < settings.delivery_count_max or key in ledger.counted
-        ledger.counted.discard(key)
         ledger.places[queue.id][entry] = consumer
         if key not in ledger._seen and consumer not in selecting:
-            # The deliveries of one dispatch are an event for each consumer, where some messages have groups.
-            turn = consumer if queue.has_groups and not column.group else 0
+            # Where some messages have groups, the deliveries of one dispatch are an event for each consumer. An odd
+            # code is of the last message of a binding: the next one may go to another consumer.
+            is_free = queue.has_groups and (not column.group or column.group % 2)
+            turn = consumer if is_free else 0
             line = queue.id, column.priority if settings.priorities else -1, column.group, turn
             assert entry > ledger._fresh.get(line, -1), "a message overtakes another one"
             ledger._fresh[line] = entry
@@ -227,6 +228,8 @@ def _settled(ledger: Ledger, state: State, event: Settled) -> None:
 def _return(ledger: Ledger, state: State, queue: Any, entry: int, time_us: int, *, is_failed: bool) -> None:
     ledger.places[queue.id][entry] = WAITS
     ledger.restless.add(queue.id)
+    if is_failed:
+        ledger.counted.discard((queue.id, entry))
     if is_failed and queue.settings.redelivery_delay_ms:
         delay_ms = queue.settings.redelivery_after_ms(queue.entries.get(entry, PLAIN).count + 1)
         ledger._not_before[queue.id, entry] = state.elapsed_us(time_us) + 1000 * delay_ms

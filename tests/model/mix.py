@@ -1,4 +1,4 @@
-"""Queues with random mixes of settings under random commands, in a broker on a simulated disk.
+"""Queues with random mixes of settings under random commands, on a simulated disk, with kills and power cuts.
 
 After each tick the laws hold: the fold of the log is the live state, each message is in one place (ledger.py), limits
 hold, locks end, last values and ids are single. Everything random comes from one seed.
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ambermq.engine.commands import (
+    COMMITTED,
     AttachConsumer,
     AttachProducer,
     BeginTransaction,
@@ -31,7 +32,7 @@ from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.entry_word import pack_words, unpack_words
 from ambermq.engine.entries.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.errors import EngineError
-from ambermq.engine.events import Published
+from ambermq.engine.events import Event, Published
 from ambermq.engine.fold.apply import apply
 from ambermq.engine.loop.schedule import SOON
 from ambermq.engine.model.queue import Queue
@@ -73,7 +74,14 @@ VALUES: dict[str, tuple[object, ...]] = {
     "group_rebalance": (True,),
 }
 """What settings are drawn from; without a draw a setting is off."""
-RARE = {"paused": 0.03, "non_destructive": 0.08, "auto_delete": 0.08, "expires_ms": 0.1, "last_value": 0.2}
+RARE = {
+    "paused": 0.03,
+    "message_ttl_ms": 0.15,
+    "non_destructive": 0.08,
+    "auto_delete": 0.08,
+    "expires_ms": 0.1,
+    "last_value": 0.2,
+}
 OFTEN = {"dead_letter": 0.6, "groups": 0.5, "priorities": 0.5, "messages_max": 0.5}
 STAYS = ("priorities", "groups")
 """Settings that no update changes here: the order law of a message would have a history."""
@@ -82,6 +90,8 @@ OUTCOMES = (
     Outcome(OutcomeKind.MODIFIED, undeliverable_here=True),
     Outcome(OutcomeKind.MODIFIED, delivery_failed=True, undeliverable_here=True),
 )
+LATE_US = 60_000
+"""So late a lock may end: timers are rounded, and a lock within a transaction is looked at again later."""
 ENGINE = EngineConfig(
     lazy_write_ms=0,
     dispatch_messages_max=7,
@@ -115,6 +125,8 @@ class Open:
 
     transaction: Transaction
     numbers: list[int] = field(default_factory=list)
+    is_promised: bool = False
+    """Whether the broker has answered that it is committed."""
 
 
 class Mix:
@@ -130,8 +142,12 @@ class Mix:
         """Offset of a publish record -> the message."""
         self.count = 0
         """The messages that were handed over; each begins with its number."""
-        self.accepted = self.refused = self.delivered = 0
+        self.delivered = 0
         self._stored = set[int]()
+        self._promised = set[int]()
+        """Durable messages that the broker has accepted, or whose transaction it has committed."""
+        self._discharged: list[Open] = []
+        """The transactions that were in doubt when power was lost."""
         self._refused = set[int]()
         self._ids: dict[tuple[int, int], int] = {}
         self._locks: dict[tuple[int, int], int] = {}
@@ -146,9 +162,20 @@ class Mix:
         self.producers: list[int] = []
         self.transactions: list[Open] = []
         self._locks.clear()
-        assert self._folded is None or self.rig.recovered == self._folded
-        self._folded = self.rig.recovered if self._folded is None else self._folded
+        self._folded = self._folded or self.rig.recovered
+        self._come_back()
         self._do()
+        self._discharged.clear()
+        lost = self._promised - self._stored
+        assert all(number ^ 1 in self._stored for number in lost), "a promised message is lost"
+
+    def _come_back(self) -> None:
+        """Declare the queues that are not there, and attach the usual clients."""
+        for name in NAMES:
+            if self.rig.loop.state.queue_named(name) is None:
+                self._submit(DeclareQueue("key", name, self._settings()))
+            self._submit(AttachProducer("key", name, "container", f"to {name}"))
+            self._submit(AttachConsumer("key", name, "container", "in"))
 
     def end(self) -> None:
         """End the last life."""
@@ -157,16 +184,44 @@ class Mix:
     def run(self, steps: int) -> None:
         """Run so many random ticks."""
         for number in range(steps):
-            self.rig.now_us += self.rng.choice((0, 50, 2000, 700_000, 5_000_000))
-            for _ in range(self.rng.randint(1, 3)):
+            self.rig.now_us += self.rng.choice((0, 0, 50, 2000, 2000, 700_000, 700_000, 5_000_000))
+            for _ in range(self.rng.randint(1, 5)):
                 self._command()
             self._do()
             if number % 8 == 0:
                 state = self.rig.loop.state
                 assert state_of(image_of(state)) == state
-            if self.rng.random() < 0.03:
+            roll = self.rng.random()
+            if roll < 0.03:
+                assert self.rig.loop.state == self._folded
                 self.rig.kill()
                 self._live(self.rig.now_us + 1000)
+            elif roll < 0.08:
+                self._cut_power()
+
+    def _cut_power(self) -> None:
+        """Lose power after some ticks, some of them synced: what was promised is there, all of a commit or nothing."""
+        rig = self.rig
+        for _ in range(self.rng.randint(1, 4)):
+            self._command()
+            if self.transactions and self.rng.random() < 0.5:
+                self._discharge(self.transactions[-1])
+            effects = rig.step()
+            if self.rng.random() < 0.7:
+                rig.loop.log.write(rig.now_us)
+            if self.rng.random() < 0.3:
+                rig.loop.log.request_sync()
+                effects += rig.completed()
+            self._take([effect for effect in effects if type(effect) is not Deliver])
+        self.storage.crash(self.rng)
+        rig.loop.log._workers.close()
+        in_doubt = [*self.transactions, *self._discharged]
+        self._live(rig.now_us + 1000)
+        for one in in_doubt:
+            missing = set(one.numbers) - self._stored
+            is_committed = one.is_promised or len(missing) < len(one.numbers)
+            # A message whose id was there already is accepted, and not stored.
+            assert not is_committed or all(number ^ 1 in self._stored for number in missing), "a part is committed"
 
     # -- what clients do
 
@@ -174,8 +229,8 @@ class Mix:
         weights = {
             self._publish: 7,
             self._attach: 3,
-            self._credit: 4,
-            self._settle: 5,
+            self._credit: 7,
+            self._settle: 7,
             self._transact: 2,
             self._manage: 2,
             self._move: 1,
@@ -225,7 +280,7 @@ class Mix:
             settled = self.rng.random() < 0.2
             self._submit(AttachConsumer("key", name, "container", "in", settled, selector, priority=priority))
 
-    def _messages(self, transaction: Transaction | None = None) -> Publish | None:
+    def _messages(self, within: Open | None = None) -> Publish | None:
         if not self.producers:
             return None
         count, first = self.rng.randint(1, 5), self.count
@@ -233,15 +288,16 @@ class Mix:
         bodies: list[Buffer] = [b"%08d" % (first + one) + bytes(self.rng.choice((0, 40, 300))) for one in range(count)]
         hashes = [1 + (first + one) // 2 for one in range(count)]
         producer, size = self.rng.choice(self.producers), sum(map(len, bodies))
-        command = Publish(("run", first), producer, first, bodies, hashes, size, self.rng.random() < 0.8)
+        durable = self.rng.random() < 0.8
+        command = Publish((within, durable), producer, first, bodies, hashes, size, durable)
         command.priority = self.rng.choice((4, 4, 0, 7, 9))
-        if self.rng.random() < 0.3:
+        if self.rng.random() < 0.15:
             command.ttl_ms = self.rng.choice((1, 900, 30_000))
         if self.rng.random() < 0.2:
             command.delay_ms = self.rng.choice((1, 900, 8000))
         if self.rng.random() < 0.5:
             command.groups = [self.rng.choice((0, 6, 8, 10, 9)) for _ in bodies]
-        command.transaction = transaction
+        command.transaction = None if within is None else within.transaction
         return command
 
     def _publish(self) -> None:
@@ -252,7 +308,7 @@ class Mix:
     def _credit(self) -> None:
         wants = sorted(self.rig.loop.demand.wants)
         if wants:
-            self.rig.loop.set_credit(self.rng.choice(wants), self.rng.randint(0, 6), draining=self.rng.random() < 0.1)
+            self.rig.loop.set_credit(self.rng.choice(wants), self.rng.randint(0, 9), draining=self.rng.random() < 0.1)
 
     def _some_held(self) -> tuple[int, list[int]] | None:
         retired = {key for one in self.transactions for key in one.transaction.retirements}
@@ -281,7 +337,7 @@ class Mix:
         one = self.rng.choice(self.transactions)
         roll = self.rng.random()
         if roll < 0.4:
-            command = self._messages(one.transaction)
+            command = self._messages(one)
             if command is not None:
                 self._submit(command)
         elif roll < 0.7:
@@ -290,8 +346,12 @@ class Mix:
                     is_settled = self.rng.random() < 0.5
                     one.transaction.retire(found[0], word, self.rng.choice(OUTCOMES), is_settled=is_settled)
         else:
-            self.transactions.remove(one)
-            self._submit(Discharge(one, one.transaction, self.rng.random() < 0.3))
+            self._discharge(one)
+
+    def _discharge(self, one: Open) -> None:
+        self.transactions.remove(one)
+        self._discharged.append(one)
+        self._submit(Discharge(one, one.transaction, self.rng.random() < 0.3))
 
     def _move(self) -> None:
         name = self.rng.choice(NAMES)
@@ -345,7 +405,8 @@ class Mix:
                 case PublishDone():
                     self._publish_done(effect)
                 case Answered() if isinstance(effect.key, Open):
-                    self.accepted += len(effect.key.numbers) * (not _is_rolled_back(effect))
+                    effect.key.is_promised = effect.value == COMMITTED
+                    self._promised.update(effect.key.numbers if effect.key.is_promised else ())
                 case Deliver():
                     self._delivered(effect)
                 case _:
@@ -355,12 +416,12 @@ class Mix:
         numbers = range(done.first_id, done.first_id + done.count)
         if done.kind is not OutcomeKind.ACCEPTED:
             self._refused.update(numbers)
-        elif done.transaction is None:
-            self.accepted += done.count
-        else:
-            for one in self.transactions:
-                if one.transaction is done.transaction:
-                    one.numbers += numbers
+            return
+        within, durable = done.link
+        if within is not None:
+            within.numbers += numbers
+        elif durable:
+            self._promised.update(numbers)
 
     def _delivered(self, deliver: Deliver) -> None:
         self.delivered += len(deliver.words)
@@ -373,7 +434,11 @@ class Mix:
     def _check(self) -> None:
         """Fold the events that are new, note each, and hold the result against the live state."""
         loop = self.rig.loop
-        events, _ = loop.replay(self._next).read(events_max=1 << 20, bytes_max=1 << 30)
+        events: list[Event] = []
+        while self._next < loop.durable_end:
+            # One read ends with its segment.
+            some, self._next = loop.replay(self._next).read(events_max=1 << 20, bytes_max=1 << 30)
+            events += some
         state = self._folded
         assert state is not None
         for event in events:
@@ -381,7 +446,6 @@ class Mix:
             if type(event) is Published:
                 self._note_bodies(state, event)
             state = apply(state, event)
-            self._next = event.offset + (len(event.words) // 8 if hasattr(event, "words") and _is_run(event) else 1)
         self._folded = state
         assert not loop.log.draft.record_count
         assert state == loop.state
@@ -424,9 +488,9 @@ class Mix:
         for (consumer, word), until_us in list(self._locks.items()):
             one = loop.state.consumers.get(consumer)
             queue = loop.state.queues.get(one.queue) if one is not None else None
-            if queue is None or word not in list(queue.held_by(consumer)):
+            if queue is None or not queue.settings.lock_ms or word not in list(queue.held_by(consumer)):
                 del self._locks[consumer, word]
-            elif until_us < self.rig.now_us:
+            elif until_us + LATE_US < self.rig.now_us:
                 retired = any((consumer, word) in each.transaction.retirements for each in self.transactions)
                 assert retired, "a lock does not end"
         for queue in loop.state.queues.values():
@@ -452,11 +516,3 @@ class Mix:
                 excluded = [queue.entries[word >> 16].excluded for word in words if word >> 16 in queue.entries]
                 assert len(excluded) == len(words)
                 assert all(want.consumer in each for each in excluded), "a consumer with credit waits"
-
-
-def _is_rolled_back(effect: Answered) -> bool:
-    return effect.value != "committed"
-
-
-def _is_run(event: Any) -> bool:
-    return type(event).__name__ in ("Published", "Moved")

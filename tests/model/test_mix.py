@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from tests.model.mix import VALUES, Mix
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 @example(4).via("scheduled messages with the time to live of their queue come to an empty tail together")
+@example(91).via("two looks of one dispatch at an expired message")
 @given(st.integers(0, 1 << 32))
 def test_the_laws_hold_for_every_mix(seed: int) -> None:
     """After each tick; the seed repeats the run: Mix(seed).run(60)."""
@@ -21,7 +22,7 @@ def test_the_laws_hold_for_every_mix(seed: int) -> None:
 def test_the_mixes_reach_every_setting_and_end() -> None:
     """A run has each setting on, and messages that end for each reason."""
     used, ends, duplicates = Counter[str](), Counter[str](), 0
-    for seed in range(25):
+    for seed in range(20):
         mix = Mix(seed)
         mix.run(60)
         mix.end()

@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import cycle, islice
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Final, final
 
 from msgspec import Struct
@@ -446,8 +446,11 @@ class Dispatch(Struct):
         return picked
 
     def _acquire_each(self, queue: Queue, picked: list[tuple[int, Want]]) -> Queue:
-        """Deliver words to their consumers by one event, whose consumers repeat if their turns do."""
-        words, wants = zip(*picked, strict=True)
+        """Deliver words to their consumers by one event, whose consumers repeat if their turns do.
+
+        The queue deals the words in the order of entries, so the event has them in that order.
+        """
+        words, wants = zip(*sorted(picked, key=itemgetter(0)), strict=True)
         turns = wants[: len(set(map(_consumer_of, wants)))]
         repeats = all(want is turn for want, turn in zip(wants, cycle(turns), strict=False))
         return self._acquire(queue, list(turns if repeats else wants), pack_words(words))

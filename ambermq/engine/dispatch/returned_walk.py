@@ -111,11 +111,14 @@ class ReturnJournal:
                 # The walk goes on in the next call. Until then it visits a word that it has visited.
                 return Visits(unpack_words(head), (first,))
             batch = self._words[first - self._base : first - self._base + count]
-            behind = [
-                (word, seen) for seen, word in enumerate(batch, first + 1) if word <= position and returned.holds(word)
-            ]
+            behind = dict[int, int]()
+            for seen, word in enumerate(batch, first + 1):
+                if word <= position and returned.holds(word):
+                    # A word that came back more than once is visited once, at its last return.
+                    behind.pop(word, None)
+                    behind[word] = seen
             if behind:
-                return Visits([word for word, _ in behind], [seen for _, seen in behind])
+                return Visits(list(behind), list(behind.values()))
             first += len(batch)
             for cursor in cursors:
                 cursor.seen = max(cursor.seen, first)

@@ -202,3 +202,26 @@ def test_turns_go_on_among_what_came_back_with_exclusions() -> None:
         world.set_credit(consumer, 2)
     # words[0] and words[3] are nothing for `one`.
     assert world.dealt() == {two: [words[0], words[3]], three: words[1:2] + words[4:5], one: [words[2], words[5]]}
+
+
+@given(order=st.permutations(range(6)))
+def test_each_consumer_holds_what_it_was_sent(order: list[int]) -> None:
+    """Whatever the order in which messages come back that consumers have passed."""
+    world = World()
+    picky, producer = world.consumer(credit=7), world.producer()
+    world.publish(producer, *[10] * 7)
+    words, queue = world.dealt()[picky], world.queue().id
+    world.settle(queue, picky, words[6:], HERE)
+    world.settle(queue, picky, words[:6], RELEASED)
+    consumers = [world.consumer(), world.consumer()]
+    for consumer in consumers:
+        world.set_credit(consumer, 10)
+    shares = world.dealt()
+    for index in order:
+        holder = next(one for one in consumers if words[index] in shares[one])
+        world.settle(queue, holder, [words[index]], HERE if index == 0 else RELEASED)
+    for consumer in consumers:
+        world.set_credit(consumer, 10)
+        world.demand.touch(queue)
+    for consumer, share in world.dealt().items():
+        assert set(share) <= set(world.queue().held_by(consumer))

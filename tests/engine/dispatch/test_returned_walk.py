@@ -118,3 +118,21 @@ def test_a_walk_in_short_steps_visits_the_same(monkeypatch: pytest.MonkeyPatch) 
     """A call looks at a limited number of words of the journal, and goes on in the next one."""
     monkeypatch.setattr(returned_walk, "_SCANNED_MAX", 2)
     run_state_machine_as_test(WalkMachine, settings=settings(max_examples=20, deadline=None))  # type: ignore[no-untyped-call]
+
+
+def test_a_word_that_came_back_twice_is_visited_once() -> None:
+    """Two visits in one call would deliver the message twice."""
+    queue, journal, cursor = new_queue(1, "q", Settings()), ReturnJournal(), ReturnedCursor()
+    queue = queue.push(make_words(10, [100] * 2), 200, 0)
+    words = list(queue.ready)
+    for count in (2, 1, 1):
+        some = pack_words(words[:count])
+        queue = queue.acquire((7,), some).settle(7, some, RELEASED)
+        journal.note(some)
+        if count == 2:
+            visits = journal.ahead(queue, [cursor], 9)
+            visits.passed(cursor, len(visits.words))
+    visits = journal.ahead(queue, [cursor], 9)
+    assert list(visits.words) == words[:1]
+    visits.passed(cursor, 1)
+    assert not journal.ahead(queue, [cursor], 9).words

@@ -127,7 +127,8 @@ class _Fates:
 
     def _keys(self, route: tuple[int, ...], group: list[int]) -> Keys | None:
         """Return the keys of messages for those of their targets that keep last values; None if they are not known."""
-        wanted = keyed_queues(self._state, route)
+        # Without messages there is nothing to read, and no read would end.
+        wanted = keyed_queues(self._state, route) if group else {}
         return keys_of_words(wanted, self._queue, group, self._context) if wanted else NO_KEYS
 
     @property

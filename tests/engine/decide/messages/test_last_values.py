@@ -292,6 +292,17 @@ def test_moved_messages_and_dead_letters_have_keys() -> None:
     assert bodies_of(next_life(rig), "q") == [b"plain", b"a:3", b"b:2"]
 
 
+def test_a_full_target_of_dead_letters_refuses_at_once() -> None:
+    """No message goes there, so none is read for its key, and the publish ends."""
+    rig = lasting(messages_max=1)
+    send(rig, b"a:1")
+    declare(rig, "short", messages_max=1, overflow=DEAD_LETTER, dead_letter="/queues/q")
+    send(rig, b"b:1", name="short")
+    rig.loop.submit(rig.publish(rig.producer("short"), b"b:2"))
+    effects = [effect for _ in range(5) for effect in rig.step() + rig.completed()]
+    assert outcomes(effects) == [OutcomeKind.REJECTED]
+
+
 def test_dead_letters_that_are_on_the_disk_are_read_for_their_keys() -> None:
     """One of a full queue makes its sender wait; another one is set aside, and tried again."""
     rig = lasting()

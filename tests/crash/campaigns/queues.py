@@ -1,0 +1,327 @@
+"""A campaign: a broker is killed in the middle of a command on queues, and the result is all or nothing.
+
+    moves           2,500 messages by requests of 1,000: each is on one queue, by whole requests; the command goes on
+    redrives        the same for dead letters
+    transactions    commits of some KiB and of more than one batch of the log: all of one is there, or nothing
+    uploads         a message in many pieces: whole and byte for byte, or not there
+    scheduled       each accepted message arrives once, and not before its time
+    duplicates      what is sent again after the start is stored once
+    last values     of each key one message waits, and none that is older than the newest accepted one
+
+Each kill has queues of its own. Everything random but the moments of the machine comes from one seed.
+"""
+
+import hashlib
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from ambermq.protocol.amqp10.message.message import Data, Message, decode_message
+from ambermq.protocol.amqp10.performatives.classes import Header, Properties
+from ambermq.protocol.amqp10.types.values import Symbol, UInt
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.dead_letters.message_moves import MessageMoves
+from ambermq.tools.dead_letters.selection import Selection
+from ambermq.tools.messages.publisher import Publisher
+from ambermq.tools.messages.subscriber import Subscriber
+from ambermq.tools.terminal.errors import ToolError
+from tests.crash.broker import CampaignBroker, StartFailed, verify_faults
+from tests.interop.proton_transactions import Session, posting
+
+__all__ = ["KINDS", "QueueResult", "run_queue_campaign"]
+
+_MOVED: Final = 2500
+_PAGE: Final = 1000
+"""The messages of one request."""
+_UPLOAD_BYTES: Final = 12 << 20
+_JOB_SECONDS: Final = 120.0
+
+
+@dataclass(slots=True)
+class QueueResult:
+    """What a campaign came to."""
+
+    kinds: Counter[str] = field(default_factory=Counter)
+    """The kills in each kind of command."""
+    cut_short: int = 0
+    """Kills of a command that had not ended."""
+    faults: list[str] = field(default_factory=list)
+
+
+def run_queue_campaign(directory: Path, *, seed: int, kills: int, kinds: Sequence[str] = ()) -> QueueResult:
+    """Run a campaign in a directory of its own and return what it came to; `kinds` empty: of all kinds in turn."""
+    result, chance = QueueResult(), random.Random(seed)
+    broker = CampaignBroker(directory / "data")
+    try:
+        broker.restart()
+        for number in range(kills):
+            kind = (kinds or list(KINDS))[number % len(kinds or KINDS)]
+            name = f"{kind.replace(chr(32), chr(45))}-{number}"
+            _one_kill(broker, KINDS[kind](broker, name, chance), kind, chance, result)
+    except StartFailed as failure:
+        result.faults.append(str(failure))
+    finally:
+        broker.kill()
+    return result
+
+
+def _one_kill(broker: CampaignBroker, job: "_Job", kind: str, chance: random.Random, result: QueueResult) -> None:
+    job.prepare()
+    work = threading.Thread(target=_run_quietly, args=(job.run,), daemon=True)
+    work.start()
+    work.join(chance.uniform(0.0, job.seconds))
+    result.cut_short += work.is_alive()
+    broker.kill()
+    work.join(_JOB_SECONDS)
+    result.kinds[kind] += 1
+    result.faults += [f"{kind}: {fault}" for fault in verify_faults(broker.directory)]
+    broker.restart()
+    result.faults += [f"{kind}: {fault}" for fault in job.faults()]
+
+
+def _run_quietly(run: Callable[[], None]) -> None:
+    with suppress(ToolError, OSError):
+        run()
+
+
+class _Job:
+    """A command, what must be there before it, and what is wrong after a kill."""
+
+    seconds = 0.5
+    """The latest moment of the kill."""
+
+    def __init__(self, broker: CampaignBroker, name: str, chance: random.Random) -> None:
+        self.broker, self.name, self.chance = broker, name, chance
+        self.accepted: list[int] = []
+
+    def prepare(self) -> None:
+        """Make what the command needs."""
+
+    def run(self) -> None:
+        """Carry the command out."""
+
+    def faults(self) -> list[str]:
+        """Return what is wrong with what the next life has."""
+        return []
+
+    @contextmanager
+    def moves(self) -> Iterator[MessageMoves]:
+        with LinkClient.connect(BrokerUrl.parse(self.broker.url)) as client:
+            yield MessageMoves(client)
+
+    def declare(self, name: str, **settings: Any) -> None:
+        with self.moves() as moves:
+            moves.declare(name, settings)
+
+    def send(self, name: str, messages: list[Message]) -> None:
+        """Send messages; the numbers of those that are accepted are kept."""
+        with LinkClient.connect(BrokerUrl.parse(self.broker.url)) as client:
+            publisher = Publisher(client, client.attach_sender(name), on_outcome=self._said, window=200)
+            for number, message in enumerate(messages):
+                publisher.offer(message.encode(), number)
+            publisher.finish()
+
+    def _said(self, number: int, outcome: str) -> None:
+        if outcome == "accepted":
+            self.accepted.append(number)
+
+    def received(self, name: str, idle_seconds: float = 0.7) -> list[Message]:
+        """Receive all that waits."""
+        with LinkClient.connect(BrokerUrl.parse(self.broker.url)) as client:
+            subscriber = Subscriber(client, client.attach_receiver(name))
+            messages = [decode_message(bytes(one)) for one in subscriber.payloads(idle_seconds=idle_seconds)]
+            subscriber.finish()
+        return messages
+
+    def numbers(self, name: str, idle_seconds: float = 0.7) -> list[int]:
+        return [int(str(one.properties and one.properties.message_id)) for one in self.received(name, idle_seconds)]
+
+
+def _message(number: int, *, subject: str | None = None, annotations: Any = None) -> Message:
+    properties = Properties(message_id=str(number), subject=subject)
+    body = (Data(b"%d" % number),)
+    return Message(header=Header(durable=True), message_annotations=annotations, properties=properties, body=body)
+
+
+class _Move(_Job):
+    operation = "MOVE"
+
+    def prepare(self) -> None:
+        self.declare(f"{self.name}-to")
+        self.declare(self.name)
+        self.send(self.name, [_message(number) for number in range(_MOVED)])
+
+    def run(self) -> None:
+        with self.moves() as moves:
+            moves.carry_out_on(self.name, self.operation, Selection(), to=f"{self.name}-to")
+
+    def _counts(self) -> tuple[int, int]:
+        with self.moves() as moves:
+            source, target = (int(moves.read(name)["available"]) for name in (self.name, f"{self.name}-to"))
+        return source, target
+
+    def faults(self) -> list[str]:
+        source, target = self._counts()
+        found = [] if source + target == _MOVED else [f"{source} messages stayed and {target} came, of {_MOVED}"]
+        if target % _PAGE and target != _MOVED:
+            found.append(f"a part of a request was carried out: {target} messages")
+        self.run()
+        if self._counts() != (0, _MOVED):
+            found.append(f"the same command did not go on: {self._counts()}")
+        if self.numbers(f"{self.name}-to") != list(range(_MOVED)):
+            found.append("the messages came in another order, twice or not at all")
+        return found
+
+
+class _Redrive(_Move):
+    operation = "REDRIVE"
+
+    def prepare(self) -> None:
+        self.declare(self.name)
+        self.declare(f"{self.name}-to", message_ttl_ms=1, dead_letter=self.name)
+        self.send(f"{self.name}-to", [_message(number) for number in range(_MOVED)])
+        until = time.monotonic() + _JOB_SECONDS
+        while self._counts() != (_MOVED, 0) and time.monotonic() < until:
+            time.sleep(0.05)
+        with self.moves() as moves:
+            moves.update(f"{self.name}-to", {"message_ttl_ms": 0})
+
+    def run(self) -> None:
+        with self.moves() as moves:
+            moves.carry_out_on(self.name, self.operation, Selection())
+
+
+class _Transaction(_Job):
+    seconds = 1.5
+
+    def prepare(self) -> None:
+        self.declare(self.name)
+        self.sizes = [self.chance.choice((200, 150_000)) for _ in range(6)]
+        self.session: Session | None = None
+
+    def run(self) -> None:
+        steps = [
+            posting(*[f"{number}:{one}:" + "x" * size for one in range(40)], commits=True)
+            for number, size in enumerate(self.sizes)
+        ]
+        self.session = Session(self.broker.url, self.name, steps)
+        self.session.run()
+
+    def faults(self) -> list[str]:
+        bodies = [str(one.body[0].value) for one in self.received(self.name)]  # type: ignore[union-attr]
+        keys = [tuple(map(int, body.split(":")[:2])) for body in bodies]
+        counts = Counter(number for number, _ in keys)
+        found = [f"{count} of 40 messages of a commit" for count in counts.values() if count != 40]
+        said = 0 if self.session is None else self.session.said.count("committed")
+        if len(counts) < said:
+            found.append(f"{len(counts)} of {said} commits that were answered")
+        if keys != sorted(keys):
+            found.append("the messages of commits are not in order")
+        return found
+
+
+class _Upload(_Job):
+    seconds = 0.6
+
+    def prepare(self) -> None:
+        self.declare(self.name)
+        body = self.chance.randbytes(1 << 20) * (_UPLOAD_BYTES >> 20)
+        self.payload = Message(header=Header(durable=True), body=(Data(body),)).encode()
+        self.digest = hashlib.sha256(body).digest()
+
+    def run(self) -> None:
+        with LinkClient.connect(BrokerUrl.parse(self.broker.url)) as client:
+            publisher = Publisher(client, client.attach_sender(self.name), on_outcome=self._said)
+            size = publisher.piece_bytes
+            for start in range(0, len(self.payload), size):
+                end = start + size
+                publisher.offer_piece(
+                    bytes(self.payload[start:end]), 0, is_first=start == 0, is_last=end >= len(self.payload)
+                )
+            publisher.finish()
+
+    def faults(self) -> list[str]:
+        bodies = [b"".join(bytes(part.value) for part in one.body) for one in self.received(self.name)]  # type: ignore[union-attr,arg-type]
+        found = [] if len(bodies) <= 1 else [f"{len(bodies)} messages for one"]
+        if self.accepted and not bodies:
+            found.append("an accepted message is lost")
+        return found + ["another body" for body in bodies if hashlib.sha256(body).digest() != self.digest]
+
+
+class _Scheduled(_Job):
+    def prepare(self) -> None:
+        self.declare(self.name)
+        self.delays_ms = [self.chance.randrange(300, 4000) for _ in range(200)]
+        self.began = 0.0
+
+    def run(self) -> None:
+        self.began = time.time()
+        delay = Symbol("x-opt-delivery-delay")
+        self.send(self.name, [_message(one, annotations={delay: UInt(ms)}) for one, ms in enumerate(self.delays_ms)])
+
+    def faults(self) -> list[str]:
+        found, arrived = list[str](), Counter[int]()
+        until = max(time.time(), self.began + max(self.delays_ms) / 1000) + 1.0
+        with LinkClient.connect(BrokerUrl.parse(self.broker.url)) as client:
+            subscriber = Subscriber(client, client.attach_receiver(self.name))
+            while time.time() < until:
+                for payload in subscriber.payloads(idle_seconds=0.3):
+                    message = decode_message(bytes(payload))
+                    number = int(str(message.properties and message.properties.message_id))
+                    arrived[number] += 1
+                    if time.time() < self.began + self.delays_ms[number] / 1000:
+                        found.append(f"{number} came early")
+            subscriber.finish()
+        lost = set(self.accepted) - set(arrived)
+        found += [f"{len(lost)} scheduled messages are lost"] if lost else []
+        return found + [f"{number} came {count} times" for number, count in arrived.items() if count > 1]
+
+
+class _Duplicates(_Job):
+    def prepare(self) -> None:
+        self.declare(self.name, dedup_window_ms=600_000)
+
+    def run(self) -> None:
+        self.send(self.name, [_message(number) for number in range(2000)])
+
+    def faults(self) -> list[str]:
+        self.run()
+        return (
+            [] if sorted(self.numbers(self.name)) == list(range(2000)) else ["a message is there twice, or not at all"]
+        )
+
+
+class _LastValues(_Job):
+    keys = 20
+
+    def prepare(self) -> None:
+        self.declare(self.name, last_value="properties.subject")
+
+    def run(self) -> None:
+        self.send(self.name, [_message(number, subject=str(number % self.keys)) for number in range(4000)])
+
+    def faults(self) -> list[str]:
+        numbers = self.numbers(self.name)
+        newest = {number % self.keys: number for number in sorted(self.accepted)}
+        waiting = {number % self.keys: number for number in numbers}
+        found = [] if len(waiting) == len(numbers) else ["two messages of one key wait"]
+        old = [key for key, number in newest.items() if waiting.get(key, -1) < number]
+        return found + ([f"{len(old)} keys have an older message than the accepted one"] if old else [])
+
+
+KINDS: Final[dict[str, type[_Job]]] = {
+    "moves": _Move,
+    "redrives": _Redrive,
+    "transactions": _Transaction,
+    "uploads": _Upload,
+    "scheduled": _Scheduled,
+    "duplicates": _Duplicates,
+    "last values": _LastValues,
+}
