@@ -70,9 +70,10 @@ def end_nodes(
 def end_nodes_at_start(state: State, context: DecisionContext, *, left: Collection[int]) -> list[Event]:
     """Return the events that end nodes at a start of the broker, when no link is left.
 
-    `left` are the queues whose last consumer has gone with the broker.
+    `left` are the queues whose last consumer has gone with the broker. Queues that are not durable end with it, too.
     """
-    deleted = frozenset(queue for queue in left if state.queues[queue].settings.auto_delete)
+    ended = {queue for queue in left if state.queues[queue].settings.auto_delete}
+    deleted = frozenset(ended.union(queue.id for queue in state.queues.values() if not queue.settings.durable))
     nodes = [queue.id for queue in state.queues.values() if queue.lifetime or queue.id in deleted]
     nodes += [muxer.id for muxer in state.muxers.values() if muxer.options.lifetime]
     return end_nodes(state, sorted(nodes), context, closed=frozenset(nodes), deleted=deleted, changes_max=_ALL)[0]

@@ -62,15 +62,17 @@ class Setting:
     """The values of a choice. The first one is the default."""
     is_changeable: bool = True
     """Whether an update of the queue may change it."""
+    is_on: bool = False
+    """Whether a flag is true unless a declaration says otherwise."""
 
     @property
     def default(self) -> int | str | bool:
-        """Return the value that switches the setting off."""
+        """Return the value of a queue whose declaration does not name the setting: but for `is_on` it is off."""
         if self.kind is SettingKind.CHOICE:
             return self.choices[0]
         if self.kind in (SettingKind.ADDRESS, SettingKind.FIELD):
             return ""
-        return False if self.kind is SettingKind.FLAG else 0
+        return self.is_on if self.kind is SettingKind.FLAG else 0
 
     @property
     def is_number(self) -> bool:
@@ -251,6 +253,14 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             kind=SettingKind.FLAG,
             text="whether a new consumer unbinds the groups of which no message is out",
             off="a new consumer gets new groups only",
+        ),
+        Setting(
+            name="durable",
+            kind=SettingKind.FLAG,
+            text="whether the queue and its messages last when the broker starts again",
+            off="they do",
+            is_changeable=False,
+            is_on=True,
         ),
     )
 }

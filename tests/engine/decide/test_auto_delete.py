@@ -1,4 +1,4 @@
-"""Queues with `auto_delete`: they end with their last consumer, once they had one."""
+"""Queues that end by themselves: with their last consumer (`auto_delete`), and with the broker (not `durable`)."""
 
 import pytest
 
@@ -47,6 +47,21 @@ def test_consumers_go_with_the_broker(had_consumer: bool) -> None:
     assert (rig.loop.state.queue_named("q") is None) is had_consumer
     if not had_consumer:
         assert rig.queue().depth == 1
+
+
+def test_a_queue_that_is_not_durable_ends_with_the_broker() -> None:
+    """With its messages, held ones too; one that is declared again is new. A durable one stays."""
+    rig = Rig()
+    declare(rig, "q", durable=False)
+    declare(rig, "kept")
+    rig.do(rig.publish(rig.producer(), b"a", b"b"), rig.publish(rig.producer("kept"), b"c"))
+    rig.loop.set_credit(rig.consumer(), 1)
+    rig.do()
+    rig = again(rig)
+    assert rig.loop.state.queue_named("q") is None
+    assert rig.queue("kept").depth == 1
+    declare(rig, "q", durable=False)
+    assert rig.queue().depth == 0
 
 
 def test_a_queue_with_many_attachments_ends_in_parts() -> None:

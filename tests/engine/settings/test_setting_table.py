@@ -35,7 +35,7 @@ def test_each_is_switched_off_by_the_same_words(name: str, off: str) -> None:
     assert setting.value_of(off) == setting.default
     values = {
         SettingKind.CHOICE: DROP_HEAD,
-        SettingKind.FLAG: True,
+        SettingKind.FLAG: not setting.default,
         SettingKind.ADDRESS: "other",
         SettingKind.FIELD: "other",
     }

@@ -1,11 +1,11 @@
-"""Queues that end by themselves, with proton: with their last consumer, or without use."""
+"""Queues that end by themselves, with proton: with their last consumer, without use, or with the broker."""
 
 import time
 
 from proton import Delivery, Endpoint
 from proton.reactor import Copy
 
-from tests.interop.conftest import Connect
+from tests.interop.conftest import Connect, StartBroker
 from tests.interop.proton_peer import Manager
 
 EXPIRES_S = 1.0
@@ -69,3 +69,22 @@ def test_a_read_is_a_use(connect: Connect, queue: str) -> None:
         time.sleep(0.5 * EXPIRES_S)
         assert manager.queue(queue)["expires_ms"] == 1000
     assert until_gone(manager, queue) > 0.5 * EXPIRES_S
+
+
+def test_a_queue_that_is_not_durable_ends_with_the_broker(start_broker: StartBroker, connect: Connect) -> None:
+    """A kill ends it and its messages; the one beside it stays. Its name is free."""
+    broker = start_broker()
+    manager = Manager(connect(broker.url))
+    assert int(manager.ask("CREATE", "run", {"durable": False}).properties["statusCode"]) == 201
+    assert manager.queue("run")["durable"] is False
+    assert int(manager.ask("UPDATE", "run", {"durable": True}).properties["statusCode"]) == 409
+    peer = connect(broker.url)
+    peer.sender("run").send("of this run")
+    peer.sender("kept").send("of every run")
+    broker.kill()
+    broker.start()
+    manager = Manager(connect(broker.url))
+    assert names(manager) == ["kept"]
+    assert int(manager.ask("CREATE", "run", {"durable": False}).properties["statusCode"]) == 201
+    assert manager.queue("run")["available"] == 0
+    assert connect(broker.url).receiver("kept", credit=1).next().message.body == "of every run"
