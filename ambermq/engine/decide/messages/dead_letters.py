@@ -50,7 +50,8 @@ def give_up(state: State, command: GiveUp, context: DecisionContext) -> Decision
     queue = state.queues.get(command.queue)
     if queue is None:
         return [], []
-    words = pack_words([word for word in unpack_words(command.words) if queue.holds(word)])
+    # Several consumers with selectors may have found one message: it is given up once.
+    words = pack_words([word for word in dict.fromkeys(unpack_words(command.words)) if queue.holds(word)])
     if not words:
         return [], []
     if isinstance(command.reason, DiscardReason):

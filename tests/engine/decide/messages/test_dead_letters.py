@@ -11,6 +11,7 @@ from ambermq.engine.commands import (
     DeclareMuxer,
     DeclareQueue,
     DeleteQueue,
+    GiveUp,
     PurgeQueue,
     Settle,
     UpdateQueue,
@@ -352,3 +353,16 @@ def test_a_tick_tries_a_limited_number_again() -> None:
         rig.now_us += 2_000_000
         rig.do()
     assert (rig.queue("gone").depth, rig.loop.schedule.timer_us > 1 << 60) == (18, True)
+
+
+def test_a_message_that_is_found_twice_is_given_up_once() -> None:
+    """Two consumers with selectors may find the same expired message in one dispatch."""
+    rig = Rig()
+    declare(rig, "dead")
+    declare(rig, "q", dead_letter="dead")
+    rig.do(rig.publish(rig.producer(), b"a"))
+    (word,) = rig.queue().ready
+    rig.do(GiveUp(rig.queue().id, pack_words([word, word]), MoveReason.EXPIRED))
+    rig.loop.log.write(rig.now_us)
+    assert (rig.queue().depth, rig.queue("dead").depth) == (0, 1)
+    rig.next_life()
