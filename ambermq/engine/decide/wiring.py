@@ -33,7 +33,7 @@ from ambermq.engine.patterns.pattern import check_separator
 from ambermq.engine.routing.chain_length import chain_length
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.engine.settings.setting_conflicts import check_combination
-from ambermq.engine.settings.setting_table import changed_settings, settings_text, values_of_settings
+from ambermq.engine.settings.setting_table import SETTINGS, changed_settings, settings_text, values_of_settings
 
 __all__ = [
     "WIRING_DECISIONS",
@@ -236,7 +236,10 @@ def _declare_queue(state: State, command: DeclareQueue, context: DecisionContext
     if not queue.settings.is_as_asked(command.settings):
         asked = settings_text(command.settings, queue.settings)
         found = settings_text(queue.settings, command.settings)
-        instead = ": update it" if queue.settings.template == command.settings.template else ""
+        fixed = [name for name, one in SETTINGS.items() if not one.is_changeable]
+        may_update = queue.settings.template == command.settings.template
+        may_update &= all(getattr(queue.settings, name) == getattr(command.settings, name) for name in fixed)
+        instead = ": update it" if may_update else ""
         why = f"queue {name!r} exists with {found}, but the request asks for {asked}{instead}"
         raise Refused("amqp:precondition-failed", why)
     return [], [Answered(command.key, {"created": False})]

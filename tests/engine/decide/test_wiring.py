@@ -61,6 +61,7 @@ def test_what_there_is_already_changes_nothing() -> None:
     [
         (DeclareQueue("key", "q", Settings(messages_max=9)), True),
         (DeclareQueue("key", "q", Settings(template="other")), False),
+        (DeclareQueue("key", "q", Settings(messages_max=9, durable=False)), False),
         (DeclareMuxer("key", "lossy", MuxerKind.LOSSY, Options(probability=0.25)), True),
         (DeclareMuxer("key", "lossy", MuxerKind.SIMPLE), False),
     ],
