@@ -46,6 +46,7 @@ BEFORE: dict[tuple[str, ...], tuple[str, ...]] = {
     ("muxer", "update"): ("muxer declare net --class lossy --probability 0.9",),
     ("receive",): ("send orders hello --count 10",),
     ("route",): _COLOURS,
+    ("schedule", "cancel"): ("send orders later --id o-7 --delay 1h",),
     ("snapshot", "diff"): ("snapshot create --name nightly",),
     ("subscription", "delete"): ("SUBSCRIBE",),
     ("subscription", "show"): ("SUBSCRIBE",),

@@ -14,19 +14,26 @@ def merge_returned(returned: PersistentQueue, words: bytes) -> PersistentQueue:
     """
     if not words:
         return returned
-    run = unpack_words(words)
+    run = sorted(unpack_words(words))
     if len(run) > 1:
-        words = pack_words(sorted(run))
-    return merge_rising(returned, words)
+        words = pack_words(run)
+    joined = _joined(returned, words)
+    return returned.insert_ordered(run) if joined is None else joined
 
 
 def merge_rising(ordered: PersistentQueue, words: bytes) -> PersistentQueue:
     """Return the same for `words` that rise; at the end their number does not matter."""
+    joined = _joined(ordered, words)
+    return ordered.insert_ordered(list(unpack_words(words))) if joined is None else joined
+
+
+def _joined(ordered: PersistentQueue, words: bytes) -> PersistentQueue | None:
+    """Return the ordered queue with rising `words` behind or before all others; None if they lie among them."""
     if not ordered or _number(ordered.last()) < _number(words):
         return ordered.push(words)
     if _number(words[-WORD_BYTES:]) < _number(ordered.head(1)):
         return ordered.push_front(words)
-    return ordered.insert_ordered(list(unpack_words(words)))
+    return None
 
 
 def _number(word: bytes) -> int:

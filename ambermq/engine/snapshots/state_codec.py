@@ -127,7 +127,7 @@ class _Parts:
         }
 
     def take_head(self, payload: bytes) -> None:
-        """Take the first block."""
+        """Decode the first block."""
         self.head = msgspec.json.decode(payload, type=Head)
 
     def state(self) -> State:

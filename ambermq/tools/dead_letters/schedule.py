@@ -51,7 +51,7 @@ def _shown(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield {**values, "due": iso_time(1000 * int(row["due"]))}
 
 
-@schedule.command("cancel", epilog="Example: ambermq schedule cancel orders --offset 4711 --dry-run --data ./data")
+@schedule.command("cancel", epilog="Example: ambermq schedule cancel orders --message-id o-7 --dry-run --data ./data")
 @click.argument("name", shell_complete=complete_queue)
 @click.option(
     "--offset", "offsets", type=click.IntRange(0), multiple=True, metavar="N", help="The message at offset N."

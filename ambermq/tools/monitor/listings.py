@@ -157,7 +157,7 @@ def links() -> None:
 @place_options
 @list_output_option
 def list_links(connection: str | None, url: str | None, data: str | None, output: str) -> None:
-    """List all links, those of the oldest connection first, and suspended ones last.
+    """List all links, the oldest first and suspended ones last.
 
     JSON has every attribute.
     """

@@ -189,7 +189,7 @@ class _QueueTimers:
         return numbers
 
     def _look(self, queue: Queue, first: int) -> None:
-        """Give the messages of a block numbers of their own, from its first one on."""
+        """Replace the number of a block by numbers of its messages, from its first one on."""
         heappop(self._far)
         block, from_us = block_number(first & _ENTRY), first >> _SHIFT
         until_us = from_us + _NEAR_US + block * _SPREAD % _NEAR_US
