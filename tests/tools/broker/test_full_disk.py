@@ -111,7 +111,7 @@ def test_history_makes_room_for_publishing(run: Run, disk: Path, broker_on: Brok
     broker = broker_on(disk)
     broker.start()
     for _ in range(10):
-        sent = run("send", "q", "--size", 2500, "--count", 10_000, "--timeout", 60, "--url", broker.url)
+        sent = run("send", "q", "--size", 2500, "--count", 10_000, "--timeout", 180, "--url", broker.url)
         assert sent.exit_code == ExitCode.OK, sent.stderr
         assert run("queue", "purge", "q", "--url", broker.url).exit_code == ExitCode.OK
     assert broker.stop() == ExitCode.OK
@@ -147,7 +147,7 @@ def test_a_snapshot_that_a_person_asked_for_stays(run: Run, small_disk: Path, br
     assert figures["room_keeper"] == "mine"
     assert figures["room_bytes"] < figures["room_low_bytes"] < figures["room_bytes_min"] < figures["disk_bytes"]
     assert run("snapshot", "delete", "mine", "--url", broker.url).exit_code == ExitCode.OK
-    assert run("send", "q", "again", "--timeout", 60, "--url", broker.url).exit_code == ExitCode.OK
+    assert run("send", "q", "again", "--timeout", 180, "--url", broker.url).exit_code == ExitCode.OK
     assert broker.stop() == ExitCode.OK
     told = broker.stderr_path.read_text()
     assert "producers held back" in told
