@@ -73,8 +73,7 @@ class TimedState(DecidedState):
         """Remove messages that have expired, about as many as a tick delivers; return the effects."""
         now_us, find = self.state.elapsed_us(event_us), self.state.queues.get
         for queue, words in self._timers.take(now_us, self.config.dispatch_messages_max, find):
-            # More than one consumer may have found a message, and it leaves its queue once.
-            self._dead_letters.add(queue, pack_words(list(dict.fromkeys(words))), MoveReason.EXPIRED)
+            self._dead_letters.add(queue, pack_words(words), MoveReason.EXPIRED)
         return self._give_up_due(event_us)
 
     def _give_up_found(self, expired: dict[int, list[int]], event_us: int) -> list[Effect]:

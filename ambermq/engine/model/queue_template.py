@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, final
 
 from ambermq.engine.model.attachment import Argument
-from ambermq.engine.patterns.pattern import WORDS_MAX
-from ambermq.engine.patterns.words import Words
+from ambermq.engine.patterns.words import words_of
 from ambermq.engine.settings.queue_settings import Settings, new_settings
 
 __all__ = ["NORMAL", "PREDEFINED", "SUBSCRIPTION", "TEMPORARY", "QueueTemplate", "QueueTemplates", "TemplateAttachment"]
@@ -70,9 +69,8 @@ class QueueTemplates:
 
     def for_queue(self, name: str) -> QueueTemplate:
         """Return the template of a queue by the queue's name."""
-        parts = name.split(_SEPARATOR)
-        if len(parts) <= WORDS_MAX:
-            words = Words(parts)
+        words = words_of(name, _SEPARATOR)
+        if words is not None:
             for template in self.ordered:
                 if template.pattern and words.match(template.pattern.split(_SEPARATOR)):
                     return template

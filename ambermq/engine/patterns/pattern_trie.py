@@ -14,8 +14,7 @@ Rule 4. Patterns of a peer can have as many nodes as words. A match whose time i
 from bisect import bisect_left, insort
 from typing import Final, Generic, NamedTuple, TypeVar, final
 
-from ambermq.engine.patterns.pattern import WORDS_MAX
-from ambermq.engine.patterns.words import Words
+from ambermq.engine.patterns.words import Words, words_of
 from ambermq.engine.time_budget import TimeBudget
 
 __all__ = ["PatternTrie"]
@@ -87,10 +86,9 @@ class PatternTrie(Generic[Value]):
         if self._new or self._deleted:
             self._rest = None
             self._update_list()
-        words = text.split(self._separator, WORDS_MAX)
-        if len(words) > WORDS_MAX:
+        text_words = words_of(text, self._separator)
+        if text_words is None:
             return []
-        text_words = Words(words)
         found = self._find(text, text_words)
         if len(self._separator) > 1:
             # Separators can overlap, as `::` in `:::`. Then a prefix may end within a word, so each match is checked.

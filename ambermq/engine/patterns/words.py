@@ -8,9 +8,9 @@ pattern takes one step for each of its words, also if it has many `#`. Backtrack
 from collections.abc import Iterable, Sequence
 from typing import final
 
-from ambermq.engine.patterns.pattern import ANY_WORD, ANY_WORDS
+from ambermq.engine.patterns.pattern import ANY_WORD, ANY_WORDS, WORDS_MAX
 
-__all__ = ["Words"]
+__all__ = ["Words", "words_of"]
 
 
 @final
@@ -50,3 +50,9 @@ class Words:
                 if positions & word_bits and word not in {ANY_WORD, ANY_WORDS}:
                     steps.append((word, (positions & word_bits) << 1))
         return steps
+
+
+def words_of(text: str, separator: str) -> Words | None:
+    """Return the words of a text; None if they are more than WORDS_MAX, so that no pattern matches."""
+    words = text.split(separator, WORDS_MAX)
+    return None if len(words) > WORDS_MAX else Words(words)

@@ -131,6 +131,7 @@ class Server:
         self.read_buffer = ReadBuffer()
         self.sockets: dict[LinkPeer, ConnectionTransport] = {}
         self.hosts: dict[str, VhostRunner] = {}
+        """The virtual hosts by name."""
         self.memory = MemoryGuard(
             self,
             SuspendedMemory(self.hosts),
@@ -167,7 +168,6 @@ class Server:
         """Carries out commands about the configuration; None without one."""
         self.lifecycle = VhostLifecycle(self, vhosts)
         self.hosts |= {name: self._host(name, each) for name, each in services.items()}
-        """The virtual hosts by name."""
         self.default = self.hosts[DEFAULT_VHOST]
         self._loop = asyncio.get_running_loop()
         self._acceptor = Acceptor(self._accept, self._accept_failed)

@@ -15,6 +15,7 @@ from struct import Struct
 from types import TracebackType
 from typing import IO, Final, Self, final
 
+from ambermq.log.storage.disk import DiskStorage
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.message.sections import Section, read_descriptor
 from ambermq.protocol.amqp10.types.decode import Buffer
@@ -133,11 +134,7 @@ class BodyFile:
             self._file.flush()
             os.fsync(self._file.fileno())
             self._part.replace(self._path)
-            directory = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(directory)
-            finally:
-                os.close(directory)
+            DiskStorage().sync_directory(str(self._path.parent))
         except OSError as error:
             raise self._failed(error) from error
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ambermq.log.buffer import Buffer
 from ambermq.protocol.amqp10.errors import DecodeError
+from ambermq.protocol.amqp10.message.beginning import leading_bytes
 from ambermq.protocol.amqp10.message.message import Message
 from ambermq.protocol.amqp10.message.sections import Section, SectionScanner
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties
@@ -37,9 +38,6 @@ _BEGINNING_BYTES: Final = 1000
 _BODIES: Final = ("text", "value", "base64", "sequence")
 """The fields of a message in JSON that have its body."""
 _CHARACTER_BYTES_MAX: Final = 4
-_WIDE: Final = b"\xb0\xb1"
-_SHORT: Final = b"\xa0\xa1"
-"""The format codes of binary and string, with a size of 4 bytes and of 1 byte."""
 
 
 def one_line(text: str, length_max: int = PREVIEW_MAX) -> str:
@@ -128,14 +126,7 @@ def beginning_bytes(payload: Buffer) -> bytes:
     scanner = SectionScanner(payload)
     if scanner.body_code() not in (Section.DATA, Section.AMQP_VALUE):
         return b""
-    start = scanner.value_start
-    code = bytes(payload[start : start + 1])
-    if not code or code not in _WIDE + _SHORT:
-        return b""
-    size_bytes = 4 if code in _WIDE else 1
-    begin = start + 1 + size_bytes
-    size = int.from_bytes(payload[start + 1 : begin], "big")
-    return bytes(payload[begin : begin + size])
+    return bytes(leading_bytes(payload, scanner.value_start, len(payload)))
 
 
 def _cut_body(payload: Buffer) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ambermq.engine.errors import EngineError, PatternError
-from ambermq.engine.patterns.pattern import WORDS_MAX, check_pattern
-from ambermq.engine.patterns.words import Words
+from ambermq.engine.patterns.pattern import check_pattern
+from ambermq.engine.patterns.words import words_of
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.engine.settings.setting_conflicts import check_combination
 from ambermq.engine.settings.setting_table import SETTINGS, changed_settings
@@ -49,8 +49,8 @@ def checked_pattern(pattern: str) -> list[str]:
 
 def matches(pattern: list[str], name: str) -> bool:
     """Return whether a queue's name matches the words of a pattern, as for a template."""
-    words = name.split(_SEPARATOR)
-    return len(words) <= WORDS_MAX and Words(words).match(pattern)
+    words = words_of(name, _SEPARATOR)
+    return words is not None and words.match(pattern)
 
 
 def planned(rows: Iterable[Mapping[str, Any]], wanted: Mapping[str, Any]) -> list[QueueChange]:

@@ -1,13 +1,17 @@
 """The beginning of a large message, as a message: for a peer that looks at it and does not receive it."""
 
+from typing import Final
+
 from ambermq.protocol.amqp10.message.body_walk import head_end
 from ambermq.protocol.amqp10.message.sections import Section, is_footer, read_descriptor
 from ambermq.protocol.amqp10.types.decode import Buffer
 
-__all__ = ["beginning"]
+__all__ = ["beginning", "leading_bytes"]
 
-_DATA = b"\x00\x53\x75\xb0"
+_DATA: Final = b"\x00\x53\x75\xb0"
 """The descriptor of a data section, and the constructor of a binary value with a size of four bytes."""
+_SIZE_BYTES: Final = {b"\xa0": 1, b"\xa1": 1, b"\xb0": 4, b"\xb1": 4}
+"""The bytes of the size of a binary value or a string, by its format code."""
 
 
 def beginning(payload: Buffer, body_bytes_max: int) -> bytes:
@@ -21,8 +25,15 @@ def beginning(payload: Buffer, body_bytes_max: int) -> bytes:
     if not is_footer(payload, position):
         code, start = read_descriptor(payload, position, len(payload), last)
         if code == Section.DATA:
-            width = 4 if payload[start : start + 1] == b"\xb0" else 1
-            first = start + 1 + width
-            size = int.from_bytes(payload[start + 1 : first])
-            content = payload[first : first + min(size, body_bytes_max)]
+            content = leading_bytes(payload, start, body_bytes_max)
     return b"".join((payload[:position], _DATA, len(content).to_bytes(4), content))
+
+
+def leading_bytes(payload: Buffer, start: int, bytes_max: int) -> Buffer:
+    """Return the first bytes of the binary or string at `start`, as far as they are here; none of another value."""
+    width = _SIZE_BYTES.get(bytes(payload[start : start + 1]), 0)
+    if not width:
+        return b""
+    first = start + 1 + width
+    size = int.from_bytes(payload[start + 1 : first])
+    return payload[first : first + min(size, bytes_max)]

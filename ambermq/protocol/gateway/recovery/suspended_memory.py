@@ -37,7 +37,11 @@ class SuspendedMemory:
 
     def end_largest(self, size: int) -> int:
         """End links that hold this many bytes, or all; return what they held."""
-        found = [(link.held, -link.id, host) for host in self._hosts.values() for link in _links_of(host)]
+        found = [
+            (link.held, -link.id, host)
+            for host in self._hosts.values()
+            for link in host.engine.state.suspended.values()
+        ]
         ended = 0
         for held, number, host in sorted(found, key=lambda one: one[:2], reverse=True):
             if ended >= size:
@@ -46,7 +50,3 @@ class SuspendedMemory:
             host.tick_soon()
             ended += suspended_bytes(1, held)
         return ended
-
-
-def _links_of(host: _Host) -> Any:
-    return host.engine.state.suspended.values()
