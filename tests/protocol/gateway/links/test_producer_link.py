@@ -123,6 +123,24 @@ def test_messages_are_published_as_each_is(sent: list[list[bytes]], as_views: bo
         assert command.size <= RUN_BYTES_MAX or len(command.bodies) == 1
 
 
+def test_messages_of_different_times_share_a_command_and_those_of_different_expiries_do_not() -> None:
+    """The command has one time for each message, and one expiry for all of them."""
+    submitted: list[Publish] = []
+    link = producing(submitted)
+    link.limits = ServerLimits()
+    payloads = [
+        Message(
+            message_annotations={"x-opt-delivery-time": time_ms},
+            properties=Properties(absolute_expiry_time=expires_ms),
+            body=(Data(b"x"),),
+        ).encode()
+        for time_ms, expires_ms in ((10**12, 3 * 10**12), (2 * 10**12, 3 * 10**12), (2 * 10**12, 4 * 10**12))
+    ]
+    link.publish(run_of(payloads, 0))
+    found = [(times_of(command), command.expires_ms) for command in submitted]
+    assert found == [([10**12, 2 * 10**12], 3 * 10**12), ([2 * 10**12], 4 * 10**12)]
+
+
 @pytest.mark.parametrize("kind", [KINDS[0], KINDS[2], KINDS[3], KINDS[5], KINDS[7]])
 def test_what_begins_as_the_last_message_is_not_read(monkeypatch: pytest.MonkeyPatch, kind: Message) -> None:
     """The outline is read once, where a message has no delivery annotations."""
