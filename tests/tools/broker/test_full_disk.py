@@ -111,7 +111,7 @@ def test_history_makes_room_for_publishing(run: Run, disk: Path, broker_on: Brok
     broker = broker_on(disk)
     broker.start()
     for _ in range(10):
-        sent = run("send", "q", "--size", 2500, "--count", 10_000, "--timeout", 180, "--url", broker.url)
+        sent = run("send", "q", "--size", 2500, "--count", 10_000, "--timeout", 60, "--url", broker.url)
         assert sent.exit_code == ExitCode.OK, sent.stderr
         assert run("queue", "purge", "q", "--url", broker.url).exit_code == ExitCode.OK
     assert broker.stop() == ExitCode.OK
