@@ -7,7 +7,6 @@ Rule 3. A received file has its name when it is complete and durable. Before tha
 """
 
 import errno
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +18,7 @@ from ambermq.log.storage.disk import DiskStorage
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.message.sections import Section, read_descriptor
 from ambermq.protocol.amqp10.types.decode import Buffer
+from ambermq.tools.messages.steady_file import SteadyFile
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
@@ -78,7 +78,7 @@ class BodyFile:
         if self._path.exists() and not self._path.is_file():
             raise OSError(errno.EINVAL, "it is not a regular file")
         self._part = self._path.with_name(f"{self._path.name}.part")
-        self._file: IO[bytes] = self._part.open("wb")
+        self._file = SteadyFile(self._part)
         self._kept = b""
         self._previous = 0
         self._left = 0
@@ -99,9 +99,11 @@ class BodyFile:
         self._part.unlink(missing_ok=True)
 
     def restart(self) -> None:
-        """Begin again: the delivery was aborted."""
-        self._file.seek(0)
-        self._file.truncate()
+        """Begin again: the delivery was aborted. Raises ToolError if the disk did not take what had come."""
+        try:
+            self._file.restart()
+        except OSError as error:
+            raise self._failed(error) from error
         self._kept, self._previous, self._left, self.size = b"", 0, 0, 0
 
     def write(self, piece: Buffer, *, is_last: bool) -> None:
@@ -131,8 +133,7 @@ class BodyFile:
     def keep(self) -> None:
         """Rename the file to its final name: the body is complete. When this returns, the name is durable too."""
         try:
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            self._file.sync()
             self._part.replace(self._path)
             DiskStorage().sync_directory(str(self._path.parent))
         except OSError as error:
