@@ -43,6 +43,7 @@ test-fast: $(DEV) ## the tests of changed packages, in 90 s; PACKAGE=engine/deci
 # Real clients, each where its toolchain is; the page shows the results.
 test-interop: $(DEV) rhea ## drives the broker with real clients, and writes docs/interop.md
 	$(BIN)/python -m tests.interop.matrix --write docs/interop.md
+	$(BIN)/python -m tests.interop.jms_suite
 
 spark: $(DEV) ## the tests that start Spark alone
 	$(BIN)/pytest -m spark
