@@ -10,10 +10,10 @@ from typing import final
 from ambermq.engine.commands import DetachConsumer, DetachProducer, ExpireLinks, Suspension
 from ambermq.engine.model.state import State
 from ambermq.protocol.amqp10.endpoints import LinkEndpoint, SessionEndpoint
+from ambermq.protocol.gateway.consumers.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.gateway import Gateway
-from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.links.detached_nodes import DetachedNodes
-from ambermq.protocol.gateway.links.producer_link import ProducerLink
+from ambermq.protocol.gateway.producers.producer_link import ProducerLink
 from ambermq.protocol.gateway.recovery.link_keeping import LinkEnd, LinkKeeping
 from ambermq.protocol.gateway.recovery.link_scopes import LinkScopes
 from ambermq.protocol.gateway.sources.source import Source

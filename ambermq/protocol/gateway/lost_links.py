@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol, final
 
 from ambermq.engine.commands import Command, DetachConsumer, DetachProducer, Suspension
+from ambermq.protocol.gateway.consumers.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.engine_port import EnginePort
-from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
-from ambermq.protocol.gateway.links.producer_link import ProducerLink
+from ambermq.protocol.gateway.producers.producer_link import ProducerLink
 
 __all__ = ["LOST_PER_TURN", "LostLinks"]
 

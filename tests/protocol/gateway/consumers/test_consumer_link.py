@@ -30,7 +30,8 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Transfer,
 )
 from ambermq.protocol.amqp10.types.values import Symbol
-from ambermq.protocol.gateway.links.consumer_link import ConsumerLink, redelivered
+from ambermq.protocol.gateway.consumers.consumer_link import ConsumerLink
+from ambermq.protocol.gateway.links.outgoing_message import redelivered
 from ambermq.protocol.gateway.links.traffic import Traffic
 from ambermq.protocol.server_limits import ServerLimits
 from tests.protocol.peers import FIRST_ID, Wire, cut

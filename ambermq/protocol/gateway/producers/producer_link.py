@@ -37,7 +37,7 @@ from ambermq.protocol.gateway.large.link_upload import LinkUpload
 from ambermq.protocol.gateway.links.attach_terms import ProducingTerms, offered_by, properties_of
 from ambermq.protocol.gateway.links.link_peer import ProducerPeer
 from ambermq.protocol.gateway.links.outcome_mapping import STATES, rejected_state, state_in
-from ambermq.protocol.gateway.links.relay_guard import RelayGuard
+from ambermq.protocol.gateway.producers.relay_guard import RelayGuard
 from ambermq.protocol.server_limits import ServerLimits
 
 __all__ = ["QUEUE_FULL", "ProducerLink"]

@@ -15,33 +15,27 @@ from typing import Any, Final, NamedTuple, Protocol, final
 
 from ambermq.engine.commands import ReportDamage, ResendHeld, Settle
 from ambermq.engine.effects import ConsumerReady, Deliver, LocksExpired, OutcomeApplied
-from ambermq.engine.entries.entry import PLAIN, Entry
+from ambermq.engine.entries.entry import Entry
 from ambermq.engine.entries.entry_word import pack_words, unpack_words
 from ambermq.engine.entries.outcome import ACCEPTED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.entries.stored_message import StoredMessage
-from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.events import Disposed
 from ambermq.protocol.amqp10.link.resumption import UnsettledMap
 from ambermq.protocol.amqp10.link.sender import Sender
-from ambermq.protocol.amqp10.message.redelivery import KEPT_TTL, with_header
 from ambermq.protocol.amqp10.performatives.classes import Accepted, DeliveryState, Rejected, TransactionalState
 from ambermq.protocol.amqp10.spec import TransactionCondition
-from ambermq.protocol.amqp10.types.decode import Buffer, decode
+from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.amqp10.types.values import Timestamp
+from ambermq.protocol.gateway.consumers.delivery_locks import ExpiredDeliveries, attempts_of, late_state, tag_prefix
 from ambermq.protocol.gateway.large.message_stream import MessageStream
 from ambermq.protocol.gateway.large.turn_budget import TurnBudget, Wait
 from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms, offered_by, properties_of
-from ambermq.protocol.gateway.links.delivery_locks import ExpiredDeliveries, attempts_of, late_state, tag_prefix
 from ambermq.protocol.gateway.links.link_peer import ConsumerPeer
 from ambermq.protocol.gateway.links.outcome_mapping import outcome_of
+from ambermq.protocol.gateway.links.outgoing_message import LOCKED_UNTIL, SEQUENCE_NUMBER, redelivered
 from ambermq.protocol.gateway.recovery.resumed_deliveries import ResumedDeliveries, tag_of
 
-__all__ = ["LOCKED_UNTIL", "SEQUENCE_NUMBER", "ConsumerLink", "Follower", "redelivered"]
-
-LOCKED_UNTIL: Final = "x-opt-locked-until"
-"""The message annotation that says when the lock of a delivery ends."""
-SEQUENCE_NUMBER: Final = "x-opt-sequence-number"
-"""The message annotation by which clients of Service Bus name a message of a queue."""
+__all__ = ["ConsumerLink", "Follower"]
 
 _REJECTED: Final = Rejected()
 _FAILED_MAX: Final = 1024
@@ -612,35 +606,3 @@ class ConsumerLink:
         consumer_link, first_id, count, state = effect.reply
         if consumer_link.is_open:
             consumer_link.link.settle_sent(first_id, count, _REJECTED if type(state) is Rejected else state)
-
-
-def redelivered(body: Buffer, entry: Entry | None, now_us: int = 0, added: Mapping[str, Any] | None = None) -> Buffer:
-    """Return a message as it is sent: with the delivery count, annotations and remaining time to live of its entry.
-
-    `now_us` is the elapsed time; 0: the time to live stays. A message from another queue has none. `added` are further
-    message annotations.
-    """
-    if entry is None:
-        if not added:
-            return body
-        entry = PLAIN
-    ttl_ms: int | None = KEPT_TTL
-    if entry.expires_us and now_us:
-        ttl_ms = max(1, (entry.expires_us - now_us) // 1000)
-    elif entry.origin:
-        ttl_ms = None
-    elif not (entry.count or entry.annotations or entry.marks or added):
-        return body
-    try:
-        annotations = {decode(key)[0]: decode(value)[0] for key, value in entry.added}
-        was_acquired = bool(entry.count or annotations or entry.origin)
-        return with_header(
-            body,
-            delivery_count=entry.count,
-            annotations={**annotations, **(added or {})} or None,
-            ttl_ms=ttl_ms,
-            was_acquired=was_acquired,
-        )
-    except DecodeError:
-        # The header after its durable flag was never decoded: an invalid one is sent as it was received.
-        return body
