@@ -87,7 +87,7 @@ def test_a_link_publishes_them_without_reading(recorded: list[ClientMessage], mo
     nothing: Any = None
     first, *others = [message.payload for message in recorded]
     link.publish(TransferRun(nothing, 0, [first], settled=False))
-    monkeypatch.setattr("ambermq.protocol.gateway.producers.producer_link.read_outline", None)
+    monkeypatch.setattr("ambermq.protocol.gateway.producers.message_kind.read_outline", None)
     link.publish(TransferRun(nothing, 1, list(others), settled=False))
     published = [
         (command.durable, id_hash, bytes(body))

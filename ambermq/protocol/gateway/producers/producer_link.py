@@ -19,16 +19,11 @@ from typing import Final, final
 from ambermq.engine.commands import Publish, SettleTags, Transaction
 from ambermq.engine.effects import ChunkStored, ProducerReady, PublishDone
 from ambermq.engine.entries.outcome import OutcomeKind
-from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.protocol.amqp10.errors import DecodeError, LinkFault
 from ambermq.protocol.amqp10.events import Disposed, TransferPiece, TransferRun
 from ambermq.protocol.amqp10.link.receiver import Receiver
 from ambermq.protocol.amqp10.link.resumption import UnsettledMap
-from ambermq.protocol.amqp10.message.delivery_time import AT_ONCE, DeliveryTime
-from ambermq.protocol.amqp10.message.message_recogniser import MessageRecogniser, learn_message
-from ambermq.protocol.amqp10.message.publish_outline import read_outline
-from ambermq.protocol.amqp10.message.redelivery import without_delivery_annotations
-from ambermq.protocol.amqp10.performatives.classes import Accepted, DeliveryState, Error, Rejected, TransactionalState
+from ambermq.protocol.amqp10.performatives.classes import Error, Rejected, TransactionalState
 from ambermq.protocol.amqp10.serial_number import MASK
 from ambermq.protocol.amqp10.spec import AmqpCondition, ReceiverSettleMode, TransactionCondition
 from ambermq.protocol.amqp10.types.decode import Buffer
@@ -37,15 +32,14 @@ from ambermq.protocol.gateway.large.link_upload import LinkUpload
 from ambermq.protocol.gateway.links.attach_terms import ProducingTerms, offered_by, properties_of
 from ambermq.protocol.gateway.links.link_peer import ProducerPeer
 from ambermq.protocol.gateway.links.outcome_mapping import STATES, rejected_state, state_in
+from ambermq.protocol.gateway.producers.kept_tags import KEPT_OUTCOME, KeptTags
+from ambermq.protocol.gateway.producers.message_kind import PublishReader, kind_of
+from ambermq.protocol.gateway.producers.publish_batch import PublishBatch
 from ambermq.protocol.gateway.producers.relay_guard import RelayGuard
 from ambermq.protocol.server_limits import ServerLimits
 
 __all__ = ["QUEUE_FULL", "ProducerLink"]
 
-_Kind = tuple[bool, int, int, DeliveryTime, int]
-"""What messages of one command have in common: durable, time to live, priority, when they are available, and expiry."""
-_PLAIN: Final[_Kind] = (False, 0, PRIORITY_DEFAULT, AT_ONCE, 0)
-_ACCEPTED: Final = Accepted()
 QUEUE_FULL: Final = "queue-full"
 """The reason for a sender whose messages are rejected because a queue has its maximum length."""
 
@@ -55,9 +49,9 @@ class ProducerLink:
     """One producer of the engine, and its link."""
 
     __slots__ = (
-        *("_blocked", "_credit_low", "_credit_max", "_is_held", "_may_reject", "_message_bytes_max", "_recogniser"),
+        *("_blocked", "_credit_low", "_credit_max", "_is_held", "_kept_tags", "_may_reject", "_message_bytes_max"),
         *("_tags", "bytes", "guard", "held", "is_open", "limits", "link", "messages", "peer", "producer", "queue"),
-        *("_cut_tag", "_kept", "_unsettled_ids", "is_second", "resumes", "terms", "traffic", "unfinished", "upload"),
+        *("_reader", "is_second", "terms", "traffic", "unfinished", "upload"),
     )
 
     def __init__(
@@ -92,8 +86,7 @@ class ProducerLink:
         self.is_open = True
         self.guard: RelayGuard | None = None
         """Checks the addresses of messages; None if the attach has checked everything."""
-        self._recogniser: MessageRecogniser | None = None
-        """Recognises messages like the last decoded one; None without one, or if it cannot be learned."""
+        self._reader = PublishReader()
         self._message_bytes_max = 0
         """The largest message that the queue at its address takes; 0: no limit of its own."""
         self._may_reject = True
@@ -102,14 +95,8 @@ class ProducerLink:
         """The delivery-tags of unfinished messages whose refusal detaches the link, by delivery-id."""
         self.is_second = False
         """Whether the sender settles after it knows the outcome: then the broker keeps its delivery-tags."""
-        self.resumes: UnsettledMap | None = None
-        """The unsettled map of the peer's attach."""
-        self._kept: set[bytes] = set()
-        """The tags of stored messages that the sender has not settled."""
-        self._unsettled_ids: dict[int, bytes] = {}
-        """The tags of messages in receiver-settle-mode second by delivery-id."""
-        self._cut_tag = b""
-        """The tag of a delivery whose first frames came on the link before it was detached; nothing of it is stored."""
+        self._kept_tags: KeptTags | None = None
+        """The tags of its stored messages; None for a link that keeps none."""
 
     def accept(self, ready: ProducerReady) -> None:
         """Answer the attach."""
@@ -129,52 +116,52 @@ class ProducerLink:
             max_message_size=min(ready.message_bytes_max or limit, limit),
             offered_capabilities=offered_by(self.terms),
             properties=properties_of(ready),
-            unsettled=self._unsettled_map(ready),
+            unsettled=self._unsettled_map(ready.kept),
             unsettled_bytes_max=self.limits.unsettled_map_bytes_max,
         )
 
-    def _unsettled_map(self, ready: ProducerReady) -> UnsettledMap | None:
-        """Return our unsettled map: the kept tags with their outcome, and a delivery of which nothing is stored."""
-        theirs, self.resumes = self.resumes, None
-        if theirs is None:
-            return None
-        self._kept = set(ready.kept)
-        cut = self._cut_tag if self._cut_tag in theirs and self._cut_tag not in self._kept else b""
-        self._cut_tag = cut
-        self.link.resumable = self._kept | ({cut} if cut else set())
-        ours: dict[bytes, DeliveryState | None] = dict.fromkeys(ready.kept, _ACCEPTED)
-        return ours | ({cut: None} if cut else {})
+    def _unsettled_map(self, kept: Sequence[bytes]) -> UnsettledMap | None:
+        """Return our unsettled map, whose deliveries the peer may resume."""
+        unsettled = None if self._kept_tags is None else self._kept_tags.answer(kept)
+        if unsettled is not None:
+            self.link.resumable = frozenset(unsettled)
+        return unsettled
 
     def note_resumption(self, unsettled: UnsettledMap, cut_tag: bytes) -> None:
         """Note the unsettled map of the peer's attach, and the tag of a delivery that its detach had cut off."""
-        self.resumes, self._cut_tag = unsettled, cut_tag
+        self._tags_to_keep().note_resumption(unsettled, cut_tag)
+
+    def _tags_to_keep(self) -> KeptTags:
+        """Return the kept tags, for a link that has some."""
+        if self._kept_tags is None:
+            self._kept_tags = KeptTags()
+        return self._kept_tags
 
     def settled(self, event: Disposed) -> None:
         """Forget the tags of deliveries that the sender has settled."""
-        if event.settled and self._unsettled_ids:
-            tags = [self._unsettled_ids.pop(one, b"") for one in event.tokens]
+        if event.settled and self._kept_tags is not None:
             # One may not be stored yet: the engine forgets it then, after it has stored the message.
-            self._forget_tags([tag for tag in tags if tag])
+            self._forget_tags(self._kept_tags, self._kept_tags.settled(event.tokens))
 
-    def _forget_tags(self, tags: Sequence[bytes]) -> None:
+    def _forget_tags(self, kept_tags: KeptTags, tags: Sequence[bytes]) -> None:
         if tags:
-            self._kept.difference_update(tags)
+            kept_tags.forget(tags)
             self.peer.gateway.engine.submit(SettleTags(self.producer, tuple(tags)))
 
     def _answer_resumed(self, run: TransferRun) -> bool:
         """Answer a resumed delivery that is stored by its kept outcome; return whether it is one."""
-        tag = bytes(run.tag or b"")
-        if tag not in self._kept:
+        tag, kept_tags = bytes(run.tag or b""), self._kept_tags
+        if kept_tags is None or not kept_tags.is_kept(tag):
             # Its first frames came before the detach: it comes as a whole now.
             return False
         if run.settled:
-            self._forget_tags([tag])
+            self._forget_tags(kept_tags, [tag])
             return True
-        self.link.session.settle(run.first_id, 1, _ACCEPTED)
+        self.link.session.settle(run.first_id, 1, KEPT_OUTCOME)
         if self.is_second:
-            self._unsettled_ids[run.first_id] = tag
+            kept_tags.note_unsettled(run.first_id, tag)
         else:
-            self._forget_tags([tag])
+            self._forget_tags(kept_tags, [tag])
         return True
 
     def publish(self, run: TransferRun) -> None:
@@ -194,7 +181,7 @@ class ProducerLink:
         transaction = None if run.state is None else self._transaction_of(run.state)
         # A copy, since later commands are joined into it.
         bodies: list[Buffer] = [*run.payloads]
-        recogniser = self._recogniser
+        recogniser = self._reader.recogniser
         size, count = sum(map(len, bodies)), len(bodies)
         self.unfinished += count
         traffic = self.traffic
@@ -285,11 +272,9 @@ class ProducerLink:
         size = run.before_bytes + len(run.payloads[0])
         may_create = None if self.guard is None else self.guard.may_create
         publish = Publish(self, self.producer, run.first_id, [*run.payloads], [outline.id_hash], size)
-        publish.durable, publish.settled, publish.may_create = outline.is_durable, run.settled, may_create
+        publish.settled, publish.may_create = run.settled, may_create
         publish.by = "" if self.guard is None else self.guard.user
-        publish.ttl_ms, publish.priority = outline.ttl_ms, outline.priority
-        publish.time_ms, publish.delay_ms = outline.delivery
-        publish.expires_ms = outline.expires_ms
+        kind_of(outline).describe(publish)
         publish.transaction, publish.upload = transaction, upload.upload
         publish.groups = [outline.group] if outline.group else []
         if self.is_second:
@@ -313,7 +298,8 @@ class ProducerLink:
         """Return the tag of a message that the sender settles later; empty for one that it has settled."""
         if run.settled or run.tag is None:
             return b""
-        tag = self._unsettled_ids[run.first_id] = bytes(run.tag)
+        tag = bytes(run.tag)
+        self._tags_to_keep().note_unsettled(run.first_id, tag)
         # What a transaction posts is decided by its commit.
         return tag if transaction is None else b""
 
@@ -347,66 +333,36 @@ class ProducerLink:
 
     def _publish_each(self, run: TransferRun, transaction: Transaction | None) -> None:
         """Submit the commands for a run whose messages are decoded one by one."""
-        bodies: list[Buffer] = []
-        hashes: list[tuple[int, int]] = []
-        times_ms: list[int] = []
-        size, kind, first_id = 0, _PLAIN, run.first_id
-        bytes_max = self.limits.run_bytes_max
+        batch, bytes_max = PublishBatch(run.first_id), self.limits.run_bytes_max
         for index, payload in enumerate(run.payloads):
+            delivery_id = (run.first_id + index) & MASK
             try:
-                body, kind_of_body, hashes_of_body = self._read(payload)
+                message = self._reader.read(payload)
             except DecodeError as error:
-                self._submit(run, first_id, bodies, hashes, kind, transaction, times_ms)
-                self._reject(run, (run.first_id + index) & MASK, error, transaction)
-                first_id = (run.first_id + index + 1) & MASK
-                bodies, hashes, times_ms, size = [], [], [], 0
+                self._submit(run, batch, transaction)
+                self._reject(run, delivery_id, error, transaction)
+                batch = PublishBatch((delivery_id + 1) & MASK)
                 continue
-            is_alike = kind_of_body == kind or _differ_in_time(kind_of_body, kind)
-            if bodies and (not is_alike or size + len(payload) > bytes_max):
-                self._submit(run, first_id, bodies, hashes, kind, transaction, times_ms)
-                first_id = (first_id + len(bodies)) & MASK
-                bodies, hashes, times_ms, size = [], [], [], 0
-            kind = kind_of_body
-            if time_ms := kind[3].time_ms:
-                times_ms.append(time_ms)
-            bodies.append(body)
-            hashes.append(hashes_of_body)
-            size += len(body)
-        self._submit(run, first_id, bodies, hashes, kind, transaction, times_ms)
+            if not batch.takes(message, len(payload), bytes_max):
+                self._submit(run, batch, transaction)
+                batch = PublishBatch(delivery_id)
+            batch.add(message)
+        self._submit(run, batch, transaction)
 
-    def _submit(
-        self,
-        run: TransferRun,
-        first_id: int,
-        bodies: list[Buffer],
-        hashes: list[tuple[int, int]],
-        kind: _Kind,
-        transaction: Transaction | None,
-        times_ms: list[int],
-    ) -> None:
-        """Submit the command for messages of a run, unless there are none; all are of one kind, but for their times.
-
-        `hashes` are the hash of the id and the group of each, `times_ms` their times if they have some.
-        """
-        if bodies:
-            size = sum(map(len, bodies))
-            may_create = None if self.guard is None else self.guard.may_create
-            ids, groups = [one for one, _ in hashes], [group for _, group in hashes]
-            publish = Publish(self, self.producer, first_id, bodies, ids, size, kind[0], run.settled, may_create)
-            publish.groups = groups if any(groups) else []
-            publish.ttl_ms, publish.priority = kind[1], kind[2]
-            publish.time_ms, publish.delay_ms = kind[3]
-            if times_ms and times_ms.count(publish.time_ms) < len(times_ms):
-                publish.times_ms = times_ms
-            publish.expires_ms = kind[4]
-            publish.by = "" if self.guard is None else self.guard.user
-            publish.transaction = transaction
-            if self.is_second:
-                publish.tag = self._tag_to_keep(run, transaction)
-            if self.held:
-                self.peer.gateway.uploads.submit(self, publish)
-            else:
-                self.peer.gateway.engine.publish(publish)
+    def _submit(self, run: TransferRun, batch: PublishBatch, transaction: Transaction | None) -> None:
+        """Submit the command for messages of a run, unless there are none."""
+        if not batch:
+            return
+        publish = batch.command(self, self.producer, settled=run.settled)
+        if self.guard is not None:
+            publish.may_create, publish.by = self.guard.may_create, self.guard.user
+        publish.transaction = transaction
+        if self.is_second:
+            publish.tag = self._tag_to_keep(run, transaction)
+        if self.held:
+            self.peer.gateway.uploads.submit(self, publish)
+        else:
+            self.peer.gateway.engine.publish(publish)
 
     def _reject(self, run: TransferRun, delivery_id: int, error: DecodeError, transaction: Transaction | None) -> None:
         """Reject a malformed message. Raises its error if the run is settled, or if the source does not allow that."""
@@ -425,25 +381,6 @@ class ProducerLink:
         self.unfinished -= count
         if self.link.credit <= self._credit_low:
             self.top_up()
-
-    def _read(self, payload: Buffer) -> tuple[Buffer, _Kind, tuple[int, int]]:
-        """Return a message as it is stored, its kind, and the hash of its id with its group. Raises DecodeError."""
-        recogniser = self._recogniser
-        if recogniser is not None:
-            hashes = recogniser.id_hashes((payload,))
-            if hashes is not None:
-                kind = (
-                    *(recogniser.is_durable, recogniser.ttl_ms, recogniser.priority, recogniser.delivery),
-                    recogniser.expires_ms,
-                )
-                groups = recogniser.groups((payload,)) if recogniser.may_group else []
-                return payload, kind, (hashes[0], groups[0] if groups else 0)
-        outline = read_outline(payload)
-        self._recogniser = learn_message(outline, payload)
-        if outline.delivery_annotations is not None:
-            payload = without_delivery_annotations(payload, outline.delivery_annotations)
-        kind = (outline.is_durable, outline.ttl_ms, outline.priority, outline.delivery, outline.expires_ms)
-        return payload, kind, (outline.id_hash, outline.group)
 
     def finish(self, done: PublishDone) -> None:
         """Settle a run, and top up the sender's credit."""
@@ -464,9 +401,7 @@ class ProducerLink:
             for index in range(done.count):
                 self._tags.pop((done.first_id + index) & MASK, None)
         if self.is_second and done.kind is OutcomeKind.ACCEPTED and done.transaction is None:
-            tag = self._unsettled_ids.get(done.first_id)
-            if tag is not None:
-                self._kept.add(tag)
+            self._tags_to_keep().keep(done.first_id)
         if not done.settled:
             outcome = STATES.get(done.kind) or rejected_state(done)
             state = outcome if done.transaction is None else state_in(done.transaction, outcome)
@@ -550,8 +485,3 @@ def _part(run: TransferRun, start: int, stop: int) -> TransferRun:
     """Return the messages of a run from index `start` up to `stop`."""
     payloads = run.payloads[start:stop]
     return TransferRun(run.link, (run.first_id + start) & MASK, payloads, run.settled, tag=run.tag)
-
-
-def _differ_in_time(kind: _Kind, other: _Kind) -> bool:
-    """Return whether two kinds differ only in the times for which messages are scheduled: one command takes both."""
-    return kind[3].time_ms > 0 < other[3].time_ms and kind[:3] == other[:3] and kind[4] == other[4]

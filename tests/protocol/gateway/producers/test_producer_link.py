@@ -147,7 +147,7 @@ def test_what_begins_as_the_last_message_is_not_read(monkeypatch: pytest.MonkeyP
     submitted: list[Publish] = []
     link = producing(submitted)
     link.publish(run_of([encoded(kind, b"a")], 0))
-    monkeypatch.setattr("ambermq.protocol.gateway.producers.producer_link.read_outline", None)
+    monkeypatch.setattr("ambermq.protocol.gateway.producers.message_kind.read_outline", None)
     link.publish(run_of([encoded(kind, b"b"), encoded(kind, b"c")], 1))
     assert [len(command.bodies) for command in submitted] == [1, 2]
 
@@ -171,7 +171,7 @@ def test_one_message_of_another_kind_is_read_alone(monkeypatch: pytest.MonkeyPat
         read.append(payload)
         return read_outline(payload)
 
-    monkeypatch.setattr("ambermq.protocol.gateway.producers.producer_link.read_outline", counting)
+    monkeypatch.setattr("ambermq.protocol.gateway.producers.message_kind.read_outline", counting)
     first, other = encoded(KINDS[0], b"a"), encoded(KINDS[5], b"b")
     producing([]).publish(run_of([first, first, other, other, first], 0))
     assert read == [first, other, first]
