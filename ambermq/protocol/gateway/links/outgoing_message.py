@@ -11,13 +11,20 @@ from ambermq.engine.entries.entry import PLAIN, Entry
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.message.redelivery import KEPT_TTL, with_header
 from ambermq.protocol.amqp10.types.decode import Buffer, decode
+from ambermq.protocol.amqp10.types.values import Timestamp
 
-__all__ = ["LOCKED_UNTIL", "SEQUENCE_NUMBER", "redelivered"]
+__all__ = ["LOCKED_UNTIL", "SEQUENCE_NUMBER", "delivery_annotations", "redelivered"]
 
 LOCKED_UNTIL: Final = "x-opt-locked-until"
 """The message annotation that says when the lock of a delivery ends."""
 SEQUENCE_NUMBER: Final = "x-opt-sequence-number"
 """The message annotation by which clients of Service Bus name a message of a queue."""
+
+
+def delivery_annotations(word: int, until_ms: int, *, is_service_bus: bool) -> dict[str, Any]:
+    """Return the message annotations that a delivery has for its lock, and for a client of Service Bus."""
+    added: dict[str, Any] = {LOCKED_UNTIL: Timestamp(until_ms)} if until_ms else {}
+    return added | ({SEQUENCE_NUMBER: word >> 16} if is_service_bus else {})
 
 
 def redelivered(body: Buffer, entry: Entry | None, now_us: int = 0, added: Mapping[str, Any] | None = None) -> Buffer:
