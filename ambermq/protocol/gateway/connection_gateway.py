@@ -316,7 +316,7 @@ class ConnectionGateway:
             self.gateway.owners.add(ready.address, self.identity.username, self.gateway.engine.state)
         self.gateway.producers[ready.producer] = producer_link
         producer_link.accept(ready)
-        producer_link.top_up()
+        producer_link.credit.top_up()
         producer_link.tell_blocked(self.gateway.blocked)
 
     def consumer_ready(self, consumer_link: ConsumerLink, ready: ConsumerReady) -> None:

@@ -54,7 +54,6 @@ class LostLinks:
         for producer_link in producer_links:
             producer_link.is_open = False
             producer_link.close()
-            producer_link.forget()
             self.links.append(producer_link)
         for consumer_link in consumer_links:
             consumer_link.lose()

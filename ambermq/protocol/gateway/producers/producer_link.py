@@ -1,20 +1,18 @@
 """A link on which a peer sends: its messages become Publish commands, their outcomes dispositions.
 
-Rule 1. Credit paces a sender: it is topped up when half is used, by the messages that became durable. The server has
-        the hard limit.
+Rule 1. Credit paces a sender (producer_credit.py). The server has the hard limit.
 Rule 2. The bare message is stored byte for byte. Delivery annotations are for the broker alone, and are removed.
 Rule 3. A malformed message is rejected with amqp:decode-error; its run goes on. A settled one has no outcome, so it
         ends the link with that error; those before it are published.
 Rule 4. A run of messages like the last decoded one is published without decoding (message_recogniser.py).
-Rule 5. A link to a full queue with the policy `block` gets no credit until that has room again.
-Rule 6. A refused message is rejected. If the source does not allow that, the link is detached with the error instead,
+Rule 5. A refused message is rejected. If the source does not allow that, the link is detached with the error instead,
         and also for a settled message to an address that does not exist (anonterm, 2.2.2). Other settled messages that
         are refused are dropped.
-Rule 7. A large message is stored piece by piece as it arrives (gateway/large), and published with its last piece.
+Rule 6. A large message is stored piece by piece as it arrives (gateway/large), and published with its last piece.
 """
 
 from collections.abc import Sequence
-from typing import Final, final
+from typing import final
 
 from ambermq.engine.commands import Publish, SettleTags, Transaction
 from ambermq.engine.effects import ChunkStored, ProducerReady, PublishDone
@@ -34,14 +32,12 @@ from ambermq.protocol.gateway.links.link_peer import ProducerPeer
 from ambermq.protocol.gateway.links.outcome_mapping import STATES, rejected_state, state_in
 from ambermq.protocol.gateway.producers.kept_tags import KEPT_OUTCOME, KeptTags
 from ambermq.protocol.gateway.producers.message_kind import PublishReader, kind_of
+from ambermq.protocol.gateway.producers.producer_credit import QUEUE_FULL, ProducerCredit
 from ambermq.protocol.gateway.producers.publish_batch import PublishBatch
 from ambermq.protocol.gateway.producers.relay_guard import RelayGuard
 from ambermq.protocol.server_limits import ServerLimits
 
-__all__ = ["QUEUE_FULL", "ProducerLink"]
-
-QUEUE_FULL: Final = "queue-full"
-"""The reason for a sender whose messages are rejected because a queue has its maximum length."""
+__all__ = ["ProducerLink"]
 
 
 @final
@@ -49,9 +45,8 @@ class ProducerLink:
     """One producer of the engine, and its link."""
 
     __slots__ = (
-        *("_blocked", "_credit_low", "_credit_max", "_is_held", "_kept_tags", "_may_reject", "_message_bytes_max"),
-        *("_tags", "bytes", "guard", "held", "is_open", "limits", "link", "messages", "peer", "producer", "queue"),
-        *("_reader", "is_second", "terms", "traffic", "unfinished", "upload"),
+        *("_kept_tags", "_may_reject", "_message_bytes_max", "_reader", "_tags", "bytes", "credit", "guard", "held"),
+        *("is_open", "is_second", "limits", "link", "messages", "peer", "producer", "terms", "traffic", "upload"),
     )
 
     def __init__(
@@ -67,22 +62,11 @@ class ProducerLink:
         """The messages that it has sent, and their bytes."""
         self.producer = 0
         """The engine's id; 0 until the producer is attached."""
-        self.unfinished = 0
-        """The received messages whose outcome is not sent."""
+        self.credit = ProducerCredit(peer, link, limits)
         self.upload: LinkUpload | None = None
         """The large message that is arriving; None without one."""
         self.held = 0
         """The commands of the link that wait behind pieces of large messages."""
-        self._credit_max = limits.credit_max
-        """The credit less the unfinished messages: it adapts to the rate of the sender and the time of a sync."""
-        self._credit_low = limits.credit_max - limits.credit_max // 2
-        """No credit is granted while more than this is left."""
-        self._blocked = ""
-        """The reason that the peer was told last; empty if it is not held back."""
-        self.queue = ""
-        """The queue that its address names; empty without one."""
-        self._is_held = False
-        """Whether it gets no credit until its queue has room."""
         self.is_open = True
         self.guard: RelayGuard | None = None
         """Checks the addresses of messages; None if the attach has checked everything."""
@@ -102,7 +86,7 @@ class ProducerLink:
         """Answer the attach."""
         target = self.terms.target_of(ready)
         self._may_reject = self.terms.may_reject
-        self.queue = ready.queue
+        self.credit.queue = ready.queue
         self.link.has_tags = not self._may_reject or self.is_second
         self.link.has_settled_tags = self.terms.is_anonymous
         # A queue may take less than a connection, never more.
@@ -174,7 +158,7 @@ class ProducerLink:
         if run.message_format:
             raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, f"message-format {run.message_format:#x}, expected 0")
         if run.is_resumed and self._answer_resumed(run):
-            self._count_finished(0)
+            self.credit.finish(0)
             return
         if run.tag is not None and (not self._may_reject or (run.settled and self.link.has_settled_tags)):
             self._tags[run.first_id] = bytes(run.tag)
@@ -183,7 +167,7 @@ class ProducerLink:
         bodies: list[Buffer] = [*run.payloads]
         recogniser = self._reader.recogniser
         size, count = sum(map(len, bodies)), len(bodies)
-        self.unfinished += count
+        self.credit.unfinished += count
         traffic = self.traffic
         traffic.messages_in += count
         traffic.bytes_in += size
@@ -253,6 +237,7 @@ class ProducerLink:
         """End what is arriving: the link has ended. What has arrived as a whole is published."""
         self.end_upload()
         self.peer.gateway.uploads.flush(self)
+        self.credit.close()
 
     def _publish_upload(self, run: TransferRun, transaction: Transaction | None) -> None:
         """Publish the large message whose last piece has arrived, or refuse it."""
@@ -292,7 +277,7 @@ class ProducerLink:
         elif not self._may_reject or refusal.condition == AmqpCondition.DECODE_ERROR:
             self.peer.producer_failed(self, refusal)
             return
-        self._count_finished(1)
+        self.credit.finish(1)
 
     def _tag_to_keep(self, run: TransferRun, transaction: Transaction | None) -> bytes:
         """Return the tag of a message that the sender settles later; empty for one that it has settled."""
@@ -323,7 +308,7 @@ class ProducerLink:
             self.traffic.messages_refused += 1
             if run.settled and transaction is not None:
                 transaction.doom(refusal.description or refusal.condition)
-                self._count_finished(1)
+                self.credit.finish(1)
                 continue
             if run.settled or not self._may_reject:
                 self.peer.producer_failed(self, refusal)
@@ -375,12 +360,7 @@ class ProducerLink:
     def _settle_rejected(self, delivery_id: int, error: Error, transaction: Transaction | None) -> None:
         """Reject one message."""
         self.link.session.settle(delivery_id, 1, state_in(transaction, Rejected(error=error)))
-        self._count_finished(1)
-
-    def _count_finished(self, count: int) -> None:
-        self.unfinished -= count
-        if self.link.credit <= self._credit_low:
-            self.top_up()
+        self.credit.finish(1)
 
     def finish(self, done: PublishDone) -> None:
         """Settle a run, and top up the sender's credit."""
@@ -391,8 +371,9 @@ class ProducerLink:
                 self.traffic.messages_unroutable += done.count
         if not self.is_open:
             return
-        if done.is_queue_full or self._blocked is QUEUE_FULL:
-            self._tell_queue_full(is_full=done.is_queue_full)
+        credit = self.credit
+        if done.is_queue_full or credit.blocked is QUEUE_FULL:
+            credit.tell_queue_full(is_full=done.is_queue_full)
         is_lost = done.is_misaddressed and done.transaction is None if done.settled else not self._may_reject
         if done.kind is OutcomeKind.REJECTED and is_lost:
             self.peer.producer_failed(self, self._error(done))
@@ -406,79 +387,26 @@ class ProducerLink:
             outcome = STATES.get(done.kind) or rejected_state(done)
             state = outcome if done.transaction is None else state_in(done.transaction, outcome)
             self.link.session.settle(done.first_id, done.count, state)
-        if not self.link.credit and not self._is_held:
-            self._grow()
-        # This is `_count_finished` written out, because it runs once for each run of messages.
-        self.unfinished -= done.count
-        if self.link.credit <= self._credit_low:
-            self.top_up()
-
-    def _grow(self) -> None:
-        """Double the credit of a sender that waits for it while messages become durable."""
-        credit_max = min(2 * self._credit_max, self.limits.credit_grown_max)
-        if credit_max > self._credit_max:
-            self._credit_max, self._credit_low = credit_max, credit_max - credit_max // 2
+        if not self.link.credit and not credit.is_held:
+            credit.grow()
+        # This is `ProducerCredit.finish` written out, because it runs once for each run of messages.
+        credit.unfinished -= done.count
+        if self.link.credit <= credit.low:
+            credit.top_up()
 
     def tell_blocked(self, reason: str) -> None:
         """Report to the peer why it is held back; an empty reason says that this is over.
 
         Before the attach is answered nothing can be told: the answer is followed by the reason of that time.
         """
-        reason = reason or (QUEUE_FULL if self._is_held else "")
-        if self.producer and reason != self._blocked:
-            self._blocked = reason
-            self.link.tell_blocked(reason)
-
-    def _tell_queue_full(self, *, is_full: bool) -> None:
-        """Report to the peer that its queue is full, or is not any more."""
-        gateway = self.peer.gateway
-        if is_full and not self._blocked:
-            gateway.queue_full_blocks += 1
-            self.tell_blocked(QUEUE_FULL)
-        elif not is_full and not self._is_held:
-            gateway.queue_full_ends += 1
-            self.tell_blocked(gateway.blocked)
+        if self.producer:
+            self.credit.tell_blocked(reason)
 
     def _error(self, done: PublishDone) -> Error:
         """Return the error that detaches the link, with the delivery-tag of the first refused message."""
         tag = self._tags.get(done.first_id)
         info = None if tag is None else {Symbol("delivery-tag"): tag}
         return Error(condition=Symbol(done.condition), description=done.description, info=info)
-
-    def top_up(self) -> None:
-        """Grant credit up to the limit less the unfinished messages, if half of it is used."""
-        if not self.unfinished and self._credit_max > self.limits.credit_max:
-            self._credit_max = self.limits.credit_max
-            self._credit_low = self._credit_max - self._credit_max // 2
-        credit = self._credit_max - self.unfinished
-        if credit - self.link.credit >= self._credit_max // 2 and not self.peer.gateway.is_credit_stopped:
-            if self.queue and self.queue in self.peer.gateway.full_queues:
-                self._hold()
-            else:
-                self.link.grant(credit)
-
-    def _hold(self) -> None:
-        """Wait for room in the queue, and report it to the peer."""
-        gateway = self.peer.gateway
-        gateway.full_queues[self.queue][self] = None
-        if not self._is_held:
-            self._is_held = True
-            gateway.queue_full_blocks += 1
-            self.tell_blocked(gateway.blocked)
-
-    def resume(self) -> None:
-        """Grant credit again: the queue has room."""
-        self._is_held = False
-        if self.is_open:
-            gateway = self.peer.gateway
-            gateway.queue_full_ends += 1
-            self.tell_blocked(gateway.blocked)
-            self.top_up()
-
-    def forget(self) -> None:
-        """End the wait for room, because the link has ended."""
-        if self._is_held:
-            self.peer.gateway.full_queues.get(self.queue, {}).pop(self, None)
 
 
 def _part(run: TransferRun, start: int, stop: int) -> TransferRun:
