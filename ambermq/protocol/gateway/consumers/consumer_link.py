@@ -8,43 +8,34 @@ Rule 3. A message is sent byte for byte as it is stored. Only a redelivered mess
 Rule 4. A large message takes turns with other links (gateway/large). Later deliveries of the link wait in its backlog.
 """
 
-from collections import deque
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Any, Final, NamedTuple, Protocol, final
+from typing import Any, Final, Protocol, final
 
 from ambermq.engine.commands import ReportDamage, ResendHeld, Settle
 from ambermq.engine.effects import ConsumerReady, Deliver, LocksExpired, OutcomeApplied
-from ambermq.engine.entries.entry import PLAIN, Entry
 from ambermq.engine.entries.entry_word import pack_words, unpack_words
-from ambermq.engine.entries.outcome import ACCEPTED, RELEASED, Outcome, OutcomeKind
+from ambermq.engine.entries.outcome import ACCEPTED, RELEASED
 from ambermq.engine.entries.stored_message import StoredMessage
-from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.events import Disposed
 from ambermq.protocol.amqp10.link.resumption import UnsettledMap
 from ambermq.protocol.amqp10.link.sender import Sender
-from ambermq.protocol.amqp10.message.redelivery import KEPT_TTL, with_header
 from ambermq.protocol.amqp10.performatives.classes import Accepted, DeliveryState, Rejected, TransactionalState
 from ambermq.protocol.amqp10.spec import TransactionCondition
-from ambermq.protocol.amqp10.types.decode import Buffer, decode
-from ambermq.protocol.amqp10.types.values import Timestamp
-from ambermq.protocol.gateway.large.message_stream import MessageStream
+from ambermq.protocol.amqp10.types.decode import Buffer
+from ambermq.protocol.gateway.consumers.backlog import Backlog
+from ambermq.protocol.gateway.consumers.delivery_locks import ExpiredDeliveries, attempts_of, late_state, send_attempts
+from ambermq.protocol.gateway.consumers.failed_deliveries import FailedDeliveries
+from ambermq.protocol.gateway.consumers.link_resumption import LinkResumption
 from ambermq.protocol.gateway.large.turn_budget import TurnBudget, Wait
 from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms, offered_by, properties_of
-from ambermq.protocol.gateway.links.delivery_locks import ExpiredDeliveries, attempts_of, late_state, tag_prefix
 from ambermq.protocol.gateway.links.link_peer import ConsumerPeer
 from ambermq.protocol.gateway.links.outcome_mapping import outcome_of
+from ambermq.protocol.gateway.links.outgoing_message import delivery_annotations, redelivered
 from ambermq.protocol.gateway.recovery.resumed_deliveries import ResumedDeliveries, tag_of
 
-__all__ = ["LOCKED_UNTIL", "SEQUENCE_NUMBER", "ConsumerLink", "Follower", "redelivered"]
-
-LOCKED_UNTIL: Final = "x-opt-locked-until"
-"""The message annotation that says when the lock of a delivery ends."""
-SEQUENCE_NUMBER: Final = "x-opt-sequence-number"
-"""The message annotation by which clients of Service Bus name a message of a queue."""
+__all__ = ["ConsumerLink", "Follower"]
 
 _REJECTED: Final = Rejected()
-_FAILED_MAX: Final = 1024
 
 
 class Follower(Protocol):
@@ -57,61 +48,14 @@ class Follower(Protocol):
         """Stop: the link has ended."""
 
 
-class _Delivery(NamedTuple):
-    """A run of deliveries in the backlog of a link."""
-
-    words: Sequence[int]
-    payloads: Sequence[Buffer]
-    settled: bool
-    large: "_Large | None" = None
-    """The single message of the run, if it is large; then there are no payloads."""
-    attempt: int = 0
-    """The attempt of a delivery of a queue with locks, for its delivery-tag."""
-
-
-class _Large(NamedTuple):
-    """A large message of the backlog."""
-
-    message: StoredMessage
-    entry: Entry | None
-    elapsed_us: int
-    queue: int
-    added: Mapping[str, Any] | None = None
-    """Further message annotations."""
-
-
-_SENDING: Final = _Delivery((), (), settled=True)
-"""The first one of a backlog while a large message is being sent: its delivery counts as sent."""
-
-
 @final
 class ConsumerLink:
     """One consumer of the engine, and its link."""
 
     __slots__ = (
-        "_again",
-        "_backlog",
-        "_expired",
-        "_failed",
-        "_granted_low",
-        "_stream",
-        "backlog_count",
-        "bytes",
-        "consumer",
-        "follower",
-        "granted",
-        "is_closed",
-        "is_lost",
-        "is_open",
-        "is_service_bus",
-        "link",
-        "message_bytes",
-        "messages",
-        "peer",
-        "resumed",
-        "terms",
-        "traffic",
-        "unsettled",
+        *("_backlog", "_expired", "_failed", "_granted_low", "bytes", "consumer", "follower", "granted"),
+        *("is_closed", "is_lost", "is_open", "is_service_bus", "link", "message_bytes", "messages", "peer"),
+        *("resumption", "terms", "traffic", "unsettled"),
     )
 
     def __init__(self, peer: ConsumerPeer["ConsumerLink"], link: Sender, terms: ConsumingTerms) -> None:
@@ -135,24 +79,19 @@ class ConsumerLink:
         """Whether its client is one of Service Bus: it knows other conditions and annotations."""
         self._expired: ExpiredDeliveries | None = None
         """Its deliveries whose locks have expired; None if there was none."""
-        self._failed: set[int] = set()
-        """The words that the peer modified as failed deliveries; at most _FAILED_MAX."""
-        self._again: set[int] = set()
-        """Those of them that were delivered to it again, and have no outcome since."""
-        self._backlog: deque[_Delivery] = deque()
-        self._stream: MessageStream | None = None
-        """The large message that is first in the backlog; None if another one is."""
+        self._failed: FailedDeliveries | None = None
+        """Its deliveries that the peer modified as failed; None if there was none."""
+        self._backlog = Backlog(link)
+        """The deliveries that wait: another link had used up the session's window."""
         self.granted = 0
         """The engine's credit: the last grant less the deliveries since."""
         self._granted_low = peer.gateway.limits.grant_messages // 2
         """The engine gets a new grant when less than this is left, if the link has more credit."""
         self.message_bytes = 0
         """The approximate size of its messages: first the average of the queue, then that of the large ones sent."""
-        self.backlog_count = 0
-        """The deliveries in the backlog: another link had used up the session's window."""
         self.unsettled: UnsettledMap | None = None
         """The unsettled map of the peer's attach."""
-        self.resumed: ResumedDeliveries | None = None
+        self.resumption: LinkResumption | None = None
         """What is to be sent again; None for a link that resumes nothing."""
 
     def accept(self, ready: ConsumerReady) -> None:
@@ -168,15 +107,19 @@ class ConsumerLink:
         )
         if theirs is not None:
             is_incomplete = link.is_incomplete or (link.remote is not None and link.remote.incomplete_unsettled)
-            self.resumed = ResumedDeliveries(ready.held, theirs, is_incomplete=is_incomplete)
+            deliveries = ResumedDeliveries(ready.held, theirs, is_incomplete=is_incomplete)
+            self.resumption = LinkResumption(link, self._backlog, deliveries)
             self.unsettled = None
 
     @property
     def backlog_bytes(self) -> int:
         """The size of the deliveries in the backlog."""
-        if not self._backlog:
-            return 0
-        return sum(sum(map(len, delivery.payloads)) for delivery in self._backlog)
+        return self._backlog.size
+
+    @property
+    def backlog_count(self) -> int:
+        """The deliveries in the backlog."""
+        return self._backlog.count
 
     @property
     def is_starved(self) -> bool:
@@ -185,7 +128,8 @@ class ConsumerLink:
 
     def top_up(self) -> None:
         """Set the engine's credit to what the link can take now beyond its backlog, within the limits."""
-        if self._backlog:
+        backlog = self._backlog
+        if backlog.runs:
             self.flush()
             self._return_surplus()
         if not self.is_open or not self.consumer or self.peer.is_paused:
@@ -195,10 +139,10 @@ class ConsumerLink:
             return
         link, gateway = self.link, self.peer.gateway
         limits = gateway.limits
-        if self.resumed is not None and not self._resume(self.resumed):
+        if self.resumption is not None and not self._resume(self.resumption):
             return
         bytes_max = limits.grant_bytes // (self.message_bytes or 1)
-        sendable = max(link.sendable - self.backlog_count, 0)
+        sendable = max(link.sendable - backlog.count, 0)
         self.granted = min(sendable, limits.grant_messages, bytes_max or 1)
         if not self.granted:
             link.session.await_room()
@@ -216,7 +160,7 @@ class ConsumerLink:
             return self._deliver_again(effect)
         if not self.is_open or not effect.words:
             if self.is_lost:
-                self._backlog.append(_Delivery(effect.words, (), effect.settled))
+                self._backlog.add_unsent(effect.words, settled=effect.settled)
             return False
         if effect.locked_until_ms or self.is_service_bus or self._expired is not None:
             return self._deliver_locked(effect)
@@ -231,24 +175,23 @@ class ConsumerLink:
                 body if isinstance(body, StoredMessage) else redelivered(body, entry, effect.elapsed_us)
                 for body, entry in zip(payloads, effect.entries, strict=True)
             ]
-            if self._failed:
-                self._again |= self._failed.intersection(effect.words)
+            if self._failed is not None:
+                self._failed.note_sent(effect.words)
             if StoredMessage in map(type, payloads):
                 return self._deliver_large(effect, payloads)
-        link, count = self.link, len(payloads)
+        link, count, backlog = self.link, len(payloads), self._backlog
         if count > 1:
             size = sum(map(len, payloads))
         traffic.messages_out += count
         traffic.bytes_out += size
         self.messages += count
         self.bytes += size
-        if not self._backlog and link.offer_run(effect.words, payloads, effect.settled):  # type: ignore[arg-type]  # of a run without entries all are whole
+        if not backlog.runs and link.offer_run(effect.words, payloads, effect.settled):  # type: ignore[arg-type]  # of a run without entries all are whole
             self.granted -= count
             if link.drain:
                 self.end_drain()
             return self.granted < self._granted_low and link.credit > self.granted
-        self._backlog.append(_Delivery(effect.words, payloads, effect.settled))  # type: ignore[arg-type]  # as above
-        self.backlog_count += count
+        backlog.add(effect.words, payloads, settled=effect.settled)  # type: ignore[arg-type]  # as above
         return True
 
     def _deliver_locked(self, effect: Deliver) -> bool:
@@ -258,7 +201,7 @@ class ConsumerLink:
         """
         words, until_ms = effect.words, effect.locked_until_ms
         entries = effect.entries or (None,) * len(words)
-        added = [self._annotations(word, until_ms) for word in words]
+        added = [delivery_annotations(word, until_ms, is_service_bus=self.is_service_bus) for word in words]
         if StoredMessage in map(type, effect.bodies):
             return self._deliver_large(effect, effect.bodies, added)
         payloads = [
@@ -267,31 +210,19 @@ class ConsumerLink:
             if not isinstance(body, StoredMessage)
         ]
         link, traffic, attempts = self.link, self.traffic, attempts_of(effect.entries, len(words))
-        count = 0 if self._backlog else min(max(link.sendable, 0), len(words))
-        start = 0
-        while start < count:
-            end = start + 1
-            while end < count and attempts[end] == attempts[start]:
-                end += 1
-            link.use_tag_prefix(tag_prefix(attempts[start]))
-            link.send_run(words[start:end], payloads[start:end], effect.settled)
-            start = end
-        link.use_tag_prefix(tag_prefix(0))
+        count = 0 if self._backlog.runs else min(max(link.sendable, 0), len(words))
+        send_attempts(link, words[:count], payloads[:count], attempts, settled=effect.settled)
         self.message_bytes = max(len(payloads[0]), self.message_bytes * 7 // 8)
         size = sum(map(len, payloads[:count]))
         traffic.messages_redelivered += sum([entry is not None and entry.count > 0 for entry in entries[:count]])
-        traffic.messages_out += count
-        traffic.bytes_out += size
-        self.messages += count
-        self.bytes += size
+        self._count_sent(count, size)
         self.granted -= count
-        if self._failed:
-            self._again |= self._failed.intersection(words[:count])
+        if self._failed is not None:
+            self._failed.note_sent(words[:count])
         if count < len(words):
             if effect.settled:
                 # They left the queue when they were acquired.
-                self._backlog.append(_Delivery(words[count:], payloads[count:], effect.settled))
-                self.backlog_count += len(words) - count
+                self._backlog.add(words[count:], payloads[count:], settled=effect.settled)
             else:
                 self.peer.gateway.engine.settle(Settle(self.consumer, pack_words(words[count:]), RELEASED))
             return True
@@ -299,76 +230,38 @@ class ConsumerLink:
             self.end_drain()
         return self.granted < self._granted_low and link.credit > self.granted
 
-    def _annotations(self, word: int, until_ms: int) -> dict[str, Any]:
-        """Return the message annotations that a delivery has for its lock, and for a client of Service Bus."""
-        added: dict[str, Any] = {LOCKED_UNTIL: Timestamp(until_ms)} if until_ms else {}
-        return added | ({SEQUENCE_NUMBER: word >> 16} if self.is_service_bus else {})
-
     def expire(self, effect: LocksExpired) -> None:
         """Note deliveries whose locks have expired: no outcome changes that."""
         if self._expired is None:
             self._expired = ExpiredDeliveries()
         self._expired.add(unpack_words(effect.words), self.link.session.next_sent_id)
 
-    def _resume(self, resumed: ResumedDeliveries) -> bool:
+    def _resume(self, resumption: LinkResumption) -> bool:
         """Go on with what is to be sent again; return whether new messages may follow."""
-        if self._stream is not None:
+        if self._backlog.stream is not None:
             return False
-        link, gateway = self.link, self.peer.gateway
+        gateway = self.peer.gateway
         bytes_max = gateway.limits.grant_bytes // (self.message_bytes or 1)
-        words = resumed.send(link, min(gateway.limits.grant_messages, bytes_max or 1))
+        words = resumption.ask(min(gateway.limits.grant_messages, bytes_max or 1))
         if words:
             gateway.engine.submit(ResendHeld(self.consumer, self, words))
-        if not resumed.is_done:
-            if not link.sendable:
-                link.session.await_room()
+        if not resumption.finish():
             return False
-        if not resumed.is_incomplete:
-            resumed.end(link)
-            self.resumed = None
-            return True
-        if link.drain:
-            link.drained()
-        return False
+        self.resumption = None
+        return True
 
     def _deliver_again(self, effect: Deliver) -> bool:
         """Send a delivery again that the link held before; return whether there may be more."""
-        resumed = self.resumed
-        if not self.is_open or resumed is None:
+        gateway, resumption = self.peer.gateway, self.resumption
+        if not self.is_open or resumption is None:
             return False
-        if self._stream is not None:
-            resumed.put_back()
+        sent = resumption.deliver(effect, gateway.engine, is_plain=self._is_plain(effect.queue))
+        if sent is None:
             return False
-        bodies: list[Buffer] = []
-        for body, entry in zip(effect.bodies, effect.entries or (), strict=False):
-            if isinstance(body, StoredMessage):
-                self._stream_again(resumed, body, entry, effect)
-                return True
-            bodies.append(redelivered(body, entry, effect.elapsed_us))
-        self._count_sent(len(bodies), sum(map(len, bodies)))
-        resumed.deliver(self.link, bodies, is_plain=self._is_plain(effect.queue))
+        self._count_sent(*sent)
+        if self._backlog.stream is not None:
+            gateway.sources.wake_stream(self)
         return True
-
-    def _stream_again(
-        self, resumed: ResumedDeliveries, message: StoredMessage, entry: Entry | None, effect: Deliver
-    ) -> None:
-        """Begin to send a large message again, from where its receiver was cut off."""
-        self._count_sent(1, len(message))
-        gateway, one = self.peer.gateway, resumed.take_large(self.link)
-        self._stream = MessageStream(
-            gateway.engine,
-            self.link,
-            message,
-            partial(redelivered, entry=entry, now_us=effect.elapsed_us),
-            effect.words[0],
-            settled=False,
-            queue=effect.queue,
-            resumes=not one.is_new,
-            state=one.state if self._is_plain(effect.queue) else None,
-        )
-        self._backlog.append(_SENDING)
-        self.backlog_count += 1
-        gateway.sources.wake_stream(self)
 
     def _is_plain(self, queue: int) -> bool:
         """Return whether deliveries of a queue have no annotations of their own, which those sent again have not."""
@@ -388,54 +281,26 @@ class ConsumerLink:
         payloads: Sequence[Buffer | StoredMessage],
         added: Sequence[Mapping[str, Any]] | None = None,
     ) -> bool:
-        """Add a run with large messages to the backlog, each message by itself.
-
-        With `added`, the annotations of deliveries with locks, the other messages are not rebuilt yet.
-        """
-        size = sum(map(len, payloads))
-        self._count_sent(len(payloads), size)
-        entries = effect.entries or (None,) * len(payloads)
-        attempts = attempts_of(effect.entries, len(payloads)) if added is not None else [0] * len(payloads)
-        for index, (word, payload, entry) in enumerate(zip(effect.words, payloads, entries, strict=True)):
-            more, attempt = None if added is None else added[index], attempts[index]
-            if isinstance(payload, StoredMessage):
-                large = _Large(payload, entry, effect.elapsed_us, effect.queue, more)
-                self._backlog.append(_Delivery((word,), (), effect.settled, large, attempt))
-            else:
-                body = payload if added is None else redelivered(payload, entry, effect.elapsed_us, more)
-                self._backlog.append(_Delivery((word,), (body,), effect.settled, None, attempt))
-        self.backlog_count += len(payloads)
+        """Add a run with large messages to the backlog; `added` are the annotations of deliveries with locks."""
+        self._count_sent(len(payloads), sum(map(len, payloads)))
+        self._backlog.add_each(effect, payloads, added)
         return True
 
     def serve(self, turn: TurnBudget) -> Wait:
         """Send a part of a large message, and return what the link waits for."""
-        stream = self._stream
+        backlog, stream = self._backlog, self._backlog.stream
         if stream is None:
             return Wait.PEER
-        was_begun = stream.is_begun
-        wait = stream.serve(turn)
-        if stream.is_begun and not was_begun:
-            self.backlog_count -= 1
-            self._backlog[0] = _SENDING
+        wait = backlog.serve(stream, turn)
         if stream.is_done:
-            self._end_stream(stream)
+            if stream.is_damaged:
+                self.peer.gateway.engine.submit(ReportDamage(stream.queue, stream.token))
             self.top_up()
-        return wait if self._stream is stream else Wait.PEER
-
-    def _end_stream(self, stream: MessageStream) -> None:
-        """Remove a large message from the backlog: it is sent, or damaged."""
-        self._stream = None
-        self._backlog.popleft()
-        if not stream.is_begun:
-            self.backlog_count -= 1
-        if stream.is_damaged:
-            self.peer.gateway.engine.submit(ReportDamage(stream.queue, stream.token))
+        return wait if backlog.stream is stream else Wait.PEER
 
     def close(self) -> None:
         """Release what the link holds, since it has ended."""
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
+        self._backlog.close()
 
     def lose(self) -> None:
         """Close the link, whose connection is lost: it takes no more deliveries. Those on their way are not sent."""
@@ -454,49 +319,16 @@ class ConsumerLink:
 
     def flush(self) -> None:
         """Send as much of the backlog as the link can take now."""
-        while self._stream is None and self._backlog and (count := self.link.sendable):
-            words, payloads, settled, large, attempt = self._backlog.popleft()
-            self.link.use_tag_prefix(tag_prefix(attempt))
-            if large is not None:
-                self._backlog.appendleft(_Delivery(words, payloads, settled, large, attempt))
-                self._stream = MessageStream(
-                    self.peer.gateway.engine,
-                    self.link,
-                    large.message,
-                    partial(redelivered, entry=large.entry, now_us=large.elapsed_us, added=large.added),
-                    words[0],
-                    settled=settled,
-                    queue=large.queue,
-                )
-                break
-            if len(words) > count:
-                self._backlog.appendleft(_Delivery(words[count:], payloads[count:], settled, None, attempt))
-            self.link.send_run(words[:count], payloads[:count], settled)
-            self.backlog_count -= min(count, len(words))
-        if self._stream is not None:
-            self.peer.gateway.sources.wake_stream(self)
-        elif not self._backlog:
-            self.link.use_tag_prefix(tag_prefix(0))
+        gateway = self.peer.gateway
+        self._backlog.flush(gateway.engine)
+        if self._backlog.stream is not None:
+            gateway.sources.wake_stream(self)
 
     def _return_surplus(self) -> None:
-        """Return the end of the backlog that exceeds the link's credit to the queue: the receiver took its credit back.
-
-        Settled deliveries stay: they left the queue when they were acquired.
-        """
-        surplus = self.backlog_count - self.link.credit
-        returned: list[bytes] = []
-        while surplus > 0 and self._backlog and not self._backlog[-1].settled:
-            words, payloads, _, _, attempt = self._backlog.pop()
-            kept = max(len(words) - surplus, 0)
-            if kept:
-                self._backlog.append(_Delivery(words[:kept], payloads[:kept], False, None, attempt))
-            returned.insert(0, pack_words(words[kept:]))
-            surplus -= len(words) - kept
-            self.backlog_count -= len(words) - kept
-        if self._stream is not None and not self._backlog:
-            self.close()
+        """Return the end of the backlog that exceeds the link's credit to the queue."""
+        returned = self._backlog.take_surplus()
         if returned:
-            self.peer.gateway.engine.settle(Settle(self.consumer, b"".join(returned), RELEASED))
+            self.peer.gateway.engine.settle(Settle(self.consumer, returned, RELEASED))
 
     def end_drain(self) -> None:
         """Answer a drain whose credit is used up, or whose session is full: its receiver waits for the flow."""
@@ -509,10 +341,9 @@ class ConsumerLink:
         If the peer closes the link, also those that came back to it after it had modified them as failed. A client that
         closes its consumer so counts the failure once, although the broker was quicker than its detach.
         """
-        backlog = [pack_words(one.words) for one in self._backlog if not one.settled]
-        if self.is_closed and self._again:
-            held = set[int]().union(*[one.words for one in self._backlog])
-            backlog.append(pack_words(sorted(self._again - held)))
+        backlog = self._backlog.unsettled_words()
+        if self.is_closed and self._failed is not None and self._failed.again:
+            backlog.append(pack_words(sorted(self._failed.again - self._backlog.words())))
         return b"".join(backlog)
 
     def command(self, event: Disposed, *, is_checked: bool = False) -> Settle | None:
@@ -520,8 +351,9 @@ class ConsumerLink:
 
         `is_checked`: the locks of these deliveries have not expired.
         """
-        if self._stream is not None and self._stream.is_begun and self._stream.token in event.tokens:
-            self._stream.abort()
+        stream = self._backlog.stream
+        if stream is not None and stream.is_begun and stream.token in event.tokens:
+            stream.abort()
             self.peer.gateway.sources.wake_stream(self)
         if self._expired is not None and not is_checked:
             return self._late_command(event, self._expired)
@@ -544,11 +376,12 @@ class ConsumerLink:
             if mapped is None:
                 return None
             outcome = mapped
-            self._count(mapped, len(event.tokens))
-            if mapped.delivery_failed and len(self._failed) < _FAILED_MAX:
-                self._failed.update(event.tokens)
-        if self._again:
-            self._again.difference_update(event.tokens)
+            self.traffic.count_outcome(mapped, len(event.tokens))
+            if mapped.delivery_failed:
+                self._failed = self._failed or FailedDeliveries()
+                self._failed.add(event.tokens)
+        if self._failed is not None:
+            self._failed.note_outcome(event.tokens)
         return Settle(self.consumer, pack_words(event.tokens), outcome, self._reply(event))
 
     def _reply(self, event: Disposed) -> "tuple[ConsumerLink, int, int, DeliveryState | None] | None":
@@ -591,18 +424,6 @@ class ConsumerLink:
             why = f"no open transaction {bytes(state.txn_id[:16]).hex()} in this connection"
             self.link.fail(TransactionCondition.UNKNOWN_ID, why)
 
-    def _count(self, outcome: Outcome, count: int) -> None:
-        """Count the deliveries of an outcome."""
-        traffic = self.traffic
-        if outcome.kind is OutcomeKind.ACCEPTED:
-            traffic.messages_accepted += count
-        elif outcome.kind is OutcomeKind.REJECTED:
-            traffic.messages_rejected += count
-        elif outcome.delivery_failed:
-            traffic.messages_failed += count
-        else:
-            traffic.messages_released += count
-
     @staticmethod
     def answer(effect: OutcomeApplied) -> None:
         """Settle a run in receiver-settle-mode second, with the outcome that was applied.
@@ -612,35 +433,3 @@ class ConsumerLink:
         consumer_link, first_id, count, state = effect.reply
         if consumer_link.is_open:
             consumer_link.link.settle_sent(first_id, count, _REJECTED if type(state) is Rejected else state)
-
-
-def redelivered(body: Buffer, entry: Entry | None, now_us: int = 0, added: Mapping[str, Any] | None = None) -> Buffer:
-    """Return a message as it is sent: with the delivery count, annotations and remaining time to live of its entry.
-
-    `now_us` is the elapsed time; 0: the time to live stays. A message from another queue has none. `added` are further
-    message annotations.
-    """
-    if entry is None:
-        if not added:
-            return body
-        entry = PLAIN
-    ttl_ms: int | None = KEPT_TTL
-    if entry.expires_us and now_us:
-        ttl_ms = max(1, (entry.expires_us - now_us) // 1000)
-    elif entry.origin:
-        ttl_ms = None
-    elif not (entry.count or entry.annotations or entry.marks or added):
-        return body
-    try:
-        annotations = {decode(key)[0]: decode(value)[0] for key, value in entry.added}
-        was_acquired = bool(entry.count or annotations or entry.origin)
-        return with_header(
-            body,
-            delivery_count=entry.count,
-            annotations={**annotations, **(added or {})} or None,
-            ttl_ms=ttl_ms,
-            was_acquired=was_acquired,
-        )
-    except DecodeError:
-        # The header after its durable flag was never decoded: an invalid one is sent as it was received.
-        return body
