@@ -8,7 +8,7 @@ from proton import Delivery, Message, symbol, timestamp
 from tests.interop.conftest import Connect
 from tests.interop.proton_peer import Manager, ProtonPeer
 
-_DELAY_S = 0.5
+_DELAY_S = 1.5
 _EARLY_S = 0.05
 """The clock of the test and that of the broker round differently."""
 
