@@ -46,7 +46,7 @@ from ambermq.protocol.gateway.consumers.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.container_ids import CLOSED_FOR_ANOTHER, closes_existing
 from ambermq.protocol.gateway.gateway import Gateway
 from ambermq.protocol.gateway.internal_publisher import InternalPublisher
-from ambermq.protocol.gateway.large.upload_windows import UploadWindows
+from ambermq.protocol.gateway.large.connection_uploads import ConnectionUploads
 from ambermq.protocol.gateway.links.attach_terms import Refusal
 from ambermq.protocol.gateway.links.detached_nodes import DetachedNodes
 from ambermq.protocol.gateway.links.link_authority import is_allowed
@@ -62,7 +62,6 @@ from ambermq.protocol.gateway.sources.queue_browser import QueueBrowser
 from ambermq.protocol.gateway.sources.source import Source
 from ambermq.protocol.gateway.transactions.connection_transactions import ConnectionTransactions, DischargeRequest
 from ambermq.protocol.management.peers.ports import LinkRow, TransportPort
-from ambermq.protocol.resources.resource import Resource
 
 __all__ = ["ConnectionGateway"]
 
@@ -85,7 +84,7 @@ class ConnectionGateway:
         ),
         *("closed_by", "connection", "container", "gateway", "identity", "is_paused"),
         *("end_error", "login_failure", "mechanism", "peer_info", "refusal", "tokens", "transport"),
-        *("upload_windows", "uploads"),
+        "uploads",
     )
 
     def __init__(
@@ -120,10 +119,8 @@ class ConnectionGateway:
         """Why the open was refused; None if it was not."""
         self.transport: TransportPort | None = None
         """The transport, for listings; None without one, and when the connection is freed."""
-        self.uploads: dict[ProducerLink, None] = {}
-        """The links on which large messages arrive."""
-        self.upload_windows = UploadWindows(gateway.limits)
-        """The windows of the sessions on which they arrive."""
+        self.uploads = ConnectionUploads(gateway)
+        """The large messages that are arriving."""
         self.is_paused = False
         """Whether no deliveries are wanted: too much output is unsent."""
         self._login = ConnectionLogin(self, authenticator, answered_late)
@@ -446,7 +443,7 @@ class ConnectionGateway:
     def _move(self, gateway: Gateway) -> None:
         """Move the connection, which has no links yet, to another virtual host."""
         self.gateway.peers.pop(self, None)
-        self.gateway = self._links.gateway = gateway
+        self.gateway = self._links.gateway = self.uploads.gateway = gateway
         gateway.peers[self] = None
 
     def _begun(self, event: SessionBegun) -> None:
@@ -482,39 +479,15 @@ class ConnectionGateway:
         self._forget(link)
         link.detach(closed=True, error=Error(condition=Symbol(error.condition), description=error.description))
 
-    def upload_refusal(self, producer_link: ProducerLink) -> Error | None:
-        """See ProducerPeer."""
-        self.uploads[producer_link] = None
-        limit, low = self.gateway.limits.uploads_max, self.gateway.low
-        if len(self.uploads) > limit:
-            why = f"at most {limit} messages of a connection may arrive piece by piece at a time (uploads_max)"
-        elif Resource.DISK in low:
-            why = "the broker has little room left on its disk"
-        else:
-            return None
-        return Error(condition=Symbol(AmqpCondition.RESOURCE_LIMIT_EXCEEDED), description=why)
-
-    def upload_ended(self, producer_link: ProducerLink) -> None:
-        """See ProducerPeer."""
-        self.uploads.pop(producer_link, None)
-
     def end_idle_uploads(self, now_ms: int, *, is_read: bool) -> None:
         """End the links whose large messages stand still; the server calls it again and again.
 
-        `is_read` says whether the broker reads the socket: else the peer is not to blame, nor if its window is closed.
+        `is_read` says whether the broker reads the socket.
         """
-        idle_ms = self.gateway.limits.upload_idle_ms
-        for producer_link in list(self.uploads):
-            upload, partial = producer_link.upload, producer_link.link.partial
-            if upload is None or partial is None:
-                continue
-            if not is_read or producer_link.link.session.windows.is_held:
-                upload.restart_idle()
-            elif upload.is_idle(partial.size, now_ms, idle_ms):
-                why = f"nothing of a large message came for {idle_ms} ms (upload_idle_ms)"
-                link = producer_link.link
-                self._transactions.doom(f"link {link.name!r:.80} has ended: {why}")
-                self.close_link(link, Error(condition=Symbol(AmqpCondition.RESOURCE_LIMIT_EXCEEDED), description=why))
+        for one in self.uploads.idle(now_ms, is_read=is_read):
+            why = f"nothing of a large message came for {self.gateway.limits.upload_idle_ms} ms (upload_idle_ms)"
+            self._transactions.doom(f"link {one.link.name!r:.80} has ended: {why}")
+            self.close_link(one.link, Error(condition=Symbol(AmqpCondition.RESOURCE_LIMIT_EXCEEDED), description=why))
 
     def _requested(self, event: TransferRun) -> None:
         """Process messages for a node of the broker."""

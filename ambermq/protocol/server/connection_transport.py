@@ -230,7 +230,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
             host.after_read(due, now_us)
         if connection.is_resting:
             self._rest()
-        if peer.upload_windows.size > server.server_limits.upload_waiting_bytes:
+        if peer.uploads.windows.size > server.server_limits.upload_waiting_bytes:
             self._is_ahead = True
             self.transport.pause_reading()
         if host.engine.log.is_congested:
@@ -313,7 +313,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
     def flush(self) -> None:
         """Write the output of the connection."""
         connection = self.peer.connection
-        if self._is_ahead and self.peer.upload_windows.size <= self._server.server_limits.upload_waiting_bytes:
+        if self._is_ahead and self.peer.uploads.windows.size <= self._server.server_limits.upload_waiting_bytes:
             self._is_ahead = False
             if not self.host.engine.log.is_congested:
                 self.resume_reading()

@@ -17,7 +17,7 @@ from ambermq.protocol.amqp10.memory_budget import MemoryAccount, MemoryBudget
 from ambermq.protocol.amqp10.performatives.classes import Open
 from ambermq.protocol.amqp10.session.session import LINK_FRAME_COST
 from ambermq.protocol.auth.identity import Identity
-from ambermq.protocol.gateway.large.upload_windows import UploadWindows
+from ambermq.protocol.gateway.large.connection_uploads import ConnectionUploads
 from ambermq.protocol.server.connection_transport import ConnectionTransport
 from ambermq.protocol.server.limited_log import LimitedLog
 from ambermq.protocol.server_limits import ServerLimits
@@ -56,7 +56,7 @@ def accepted(transport: _Transport, *, open_deadline_ms: int = 0) -> ConnectionT
     connection = Connection(ConnectionRole.SERVER, limits, now_ms=0, container_id="broker")
     stub: Any = transport
     peer: Any = SimpleNamespace(connection=connection, handle_events=lambda: None, identity=Identity(), tokens=None)
-    peer.upload_windows, peer.uploads = UploadWindows(ServerLimits()), {}
+    peer.uploads = ConnectionUploads(SimpleNamespace(limits=ServerLimits(), low=frozenset()))
     socket.transport, socket.peer, socket._open_deadline_ms = stub, peer, open_deadline_ms
     return socket
 

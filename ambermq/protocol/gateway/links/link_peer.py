@@ -17,9 +17,9 @@ from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.auth.access import Access
 from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.gateway.engine_port import EnginePort
+from ambermq.protocol.gateway.large.connection_uploads import ConnectionUploads
 from ambermq.protocol.gateway.large.turn_budget import TurnBudget, Wait
 from ambermq.protocol.gateway.large.upload_gate import UploadGate
-from ambermq.protocol.gateway.large.upload_windows import UploadWindows
 from ambermq.protocol.gateway.links.temporary_owners import TemporaryOwners
 from ambermq.protocol.gateway.links.traffic import Traffic
 from ambermq.protocol.server_limits import ServerLimits
@@ -149,14 +149,8 @@ class ConsumerPeer(StreamPeer, Protocol[Consumer_contra]):
 class ProducerPeer(LinkPeer, Protocol[Producer_contra]):
     """What a producer's link is served by."""
 
-    upload_windows: UploadWindows
-    """The windows of the sessions on which large messages arrive."""
-
-    def upload_refusal(self, producer_link: Producer_contra) -> Error | None:
-        """Count a large message that begins to arrive; return why it is refused, None if it is not."""
-
-    def upload_ended(self, producer_link: Producer_contra) -> None:
-        """Count a large message that has arrived, or that has ended."""
+    uploads: ConnectionUploads
+    """The large messages that are arriving."""
 
     def transaction(self, transaction_id: bytes) -> Transaction | None:
         """Return an open transaction of the connection; None if there is none of that id."""

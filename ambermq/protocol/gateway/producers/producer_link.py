@@ -209,19 +209,19 @@ class ProducerLink:
         self.traffic.bytes_in += size
         self.bytes += size
         if upload is None:
-            limit, refusal = self._message_bytes_max, self.peer.upload_refusal(self)
+            limit, refusal = self._message_bytes_max, self.peer.uploads.begin(self)
             upload = LinkUpload(gateway.engine, gateway.uploads, self, size_max=limit, refusal=refusal)
             self.upload = upload
         if (open_max := self.limits.uploads_bytes_max) < gateway.uploads.open_bytes + size:
             why = f"the messages that arrive have {open_max} bytes (uploads_bytes_max)"
             upload.refuse(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, why)
         if upload.add(self.producer, event.payload):
-            self.peer.upload_windows.arrived(self.link.session, size)
+            self.peer.uploads.windows.arrived(self.link.session, size)
             self.link.session.connection.memory.change(size)
 
     def piece_stored(self, effect: ChunkStored) -> None:
         """Count a piece that is durable; a refused one refuses its message."""
-        self.peer.upload_windows.stored(effect.size)
+        self.peer.uploads.windows.stored(effect.size)
         self.link.session.connection.memory.change(-effect.size)
         if effect.condition and self.upload is not None and self.upload.upload is effect.upload:
             self.upload.refuse(effect.condition, effect.description)
@@ -230,7 +230,7 @@ class ProducerLink:
         """End a message that is aborted, or whose link has ended; nothing of it is visible."""
         upload, self.upload = self.upload, None
         if upload is not None:
-            self.peer.upload_ended(self)
+            self.peer.uploads.end(self)
             upload.close(is_published=False)
 
     def close(self) -> None:
@@ -243,7 +243,7 @@ class ProducerLink:
         """Publish the large message whose last piece has arrived, or refuse it."""
         upload, self.upload = self.upload, None
         assert upload is not None, "its first piece has begun it"
-        self.peer.upload_ended(self)
+        self.peer.uploads.end(self)
         upload.finish(run.payloads[0])
         refusal = upload.refusal
         if refusal is None and self.guard is not None:

@@ -122,7 +122,7 @@ def test_small_messages_of_another_session_go_on_beside_an_upload_on_a_slow_disk
             at += 1
         if at < len(parts):
             peer.send(peer.frame(SMALL, small, number=peer.sent[SMALL], is_first=True, more=False))
-        most = max(most, peer.peer.upload_windows.size)
+        most = max(most, peer.peer.uploads.windows.size)
         if turn % SYNC_TURNS == 0:
             peer.sync()
             peer.sync()
@@ -130,7 +130,7 @@ def test_small_messages_of_another_session_go_on_beside_an_upload_on_a_slow_disk
     assert peer.closed == {LARGE}
     assert peer.sent[SMALL] > 100
     assert most <= LIMITS.upload_ahead_bytes + READ_FRAMES * FRAME < LIMITS.upload_waiting_bytes
-    assert peer.peer.upload_windows.size == 0
+    assert peer.peer.uploads.windows.size == 0
     assert body in bodies(received(peer))
 
 
@@ -156,7 +156,7 @@ def test_a_peer_that_ignores_its_window_ends_its_session() -> None:
     for _ in range(20):
         peer.sync()
     assert peer.accepted[SMALL] == 1
-    assert peer.peer.upload_windows.size == 0
+    assert peer.peer.uploads.windows.size == 0
     assert not peer.rig.loop.state.uploads
 
 
@@ -173,7 +173,7 @@ def test_a_link_that_ends_leaves_its_session_open() -> None:
     for _ in range(20):
         peer.sync()
     assert peer.windows[LARGE] > 0
-    assert peer.peer.upload_windows.size == 0
+    assert peer.peer.uploads.windows.size == 0
 
 
 def test_an_upload_behind_a_closed_window_is_not_idle() -> None:
