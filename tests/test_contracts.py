@@ -26,7 +26,7 @@ UPWARD: Final = {
     "ambermq/engine/model/muxer.py": ("ambermq.engine.model.queue", "engine/model: order of modules"),
     "ambermq/protocol/server_limits.py": ("ambermq.protocol.server.server", "protocol: layers"),
     "ambermq/protocol/amqp10/errors.py": ("ambermq.protocol.amqp10.link.link", "amqp10: layers"),
-    "ambermq/protocol/gateway/container_ids.py": ("ambermq.protocol.gateway.gateway", "gateway: layers"),
+    "ambermq/protocol/gateway/opening/container_ids.py": ("ambermq.protocol.gateway.gateway", "gateway: layers"),
     "ambermq/tools/terminal/sizes.py": ("ambermq.tools.messages.publisher", "tools: layers"),
     "ambermq/tools/wiring/rows.py": ("ambermq.tools.wiring.client", NO_CYCLES),
     "ambermq/tools/cli.py": ("bench.load", "bench above the package"),

@@ -57,7 +57,7 @@ from ambermq.protocol.gateway.nodes.cbs_node import CbsNode
 from ambermq.protocol.gateway.nodes.management_node import _STATUS as STATUS_CODES
 from ambermq.protocol.gateway.nodes.management_node import ADDRESS as MANAGEMENT_ADDRESS
 from ambermq.protocol.gateway.nodes.management_node import ManagementNode
-from ambermq.protocol.gateway.opening import OFFERED, PRODUCT
+from ambermq.protocol.gateway.opening.open_checks import OFFERED, PRODUCT
 from ambermq.protocol.gateway.sources.event_source import message_of
 from ambermq.protocol.management.broker import LIMITS
 from ambermq.protocol.management.operations import _DESCRIPTIONS, _NODE_OPERATIONS, KINDS, NODE_TYPE

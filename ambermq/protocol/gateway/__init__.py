@@ -9,5 +9,5 @@ Imports: engine, engine/commands, engine/entries, engine/history, engine/model, 
     protocol/auth, protocol/gateway/*, protocol/management, protocol/management/access,
     protocol/management/administration, protocol/management/peers, protocol/resources.
 Imported by: protocol/server.
-Names: Gateway, ConnectionGateway, Attaches, ConnectionLogin, EnginePort, BrokerNodes, ContainerIds.
+Names: Gateway, ConnectionGateway, ConnectionLinks, Attaches, EnginePort, BrokerNodes.
 """

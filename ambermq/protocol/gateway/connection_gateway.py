@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import assert_never, final
 
-from ambermq.engine.commands import DetachProducer, Transaction
+from ambermq.engine.commands import Transaction
 from ambermq.engine.effects import Answered, ConsumerReady, ProducerReady, RefusedCommand
 from ambermq.engine.entries.outcome import Outcome
 from ambermq.engine.model.state import State
@@ -34,29 +34,25 @@ from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.amqp10.spec import AmqpCondition, LinkCondition
 from ambermq.protocol.amqp10.types.values import Symbol
-from ambermq.protocol.auth.access import Action
 from ambermq.protocol.auth.exchange import Authenticator, Failure
 from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.auth.peer import LOCAL_PEER, Peer
 from ambermq.protocol.gateway.attaches import Attaches
 from ambermq.protocol.gateway.broker_nodes import BrokerNodes
-from ambermq.protocol.gateway.connection_links import ConnectionLinks, message_bytes
-from ambermq.protocol.gateway.connection_login import ConnectionLogin
+from ambermq.protocol.gateway.connection_links import ConnectionLinks
 from ambermq.protocol.gateway.consumers.consumer_link import ConsumerLink
-from ambermq.protocol.gateway.container_ids import CLOSED_FOR_ANOTHER, closes_existing
 from ambermq.protocol.gateway.gateway import Gateway
-from ambermq.protocol.gateway.internal_publisher import InternalPublisher
+from ambermq.protocol.gateway.internal_publisher import AnswerPublisher, InternalPublisher
 from ambermq.protocol.gateway.large.connection_uploads import ConnectionUploads
 from ambermq.protocol.gateway.links.attach_terms import Refusal
 from ambermq.protocol.gateway.links.detached_nodes import DetachedNodes
-from ambermq.protocol.gateway.links.link_authority import is_allowed
 from ambermq.protocol.gateway.nodes import cbs_node as claims
 from ambermq.protocol.gateway.nodes import management_node as management
 from ambermq.protocol.gateway.nodes.connection_tokens import ConnectionTokens, unauthorized
 from ambermq.protocol.gateway.nodes.node_peer import PutToken
-from ambermq.protocol.gateway.opening import OFFERED, check_idle_timeout, check_rules, check_vhost, open_properties
+from ambermq.protocol.gateway.opening.connection_login import ConnectionLogin
+from ambermq.protocol.gateway.opening.connection_opening import ConnectionOpening, OpenPeer
 from ambermq.protocol.gateway.producers.producer_link import ProducerLink
-from ambermq.protocol.gateway.producers.relay_guard import RelayGuard
 from ambermq.protocol.gateway.recovery.link_keeping import LinkEnd
 from ambermq.protocol.gateway.sources.queue_browser import QueueBrowser
 from ambermq.protocol.gateway.sources.source import Source
@@ -72,14 +68,13 @@ class ConnectionGateway:
 
     __slots__ = (
         *(
+            "_answers",
             "_attaches",
-            "_container_owner",
             "_detached_nodes",
-            "_is_counted",
             "_links",
             "_login",
             "_nodes",
-            "_publisher",
+            "_opening",
             "_transactions",
         ),
         *("closed_by", "connection", "container", "gateway", "identity", "is_paused"),
@@ -99,8 +94,6 @@ class ConnectionGateway:
         self.gateway = gateway
         self.connection = connection
         self.container = ""
-        self._container_owner = Identity()
-        """The identity by which the container id was counted."""
         self.peer_info = peer_info
         """Where the connection comes from."""
         self.identity = authenticator.bare(peer_info) or Identity()
@@ -124,14 +117,13 @@ class ConnectionGateway:
         self.is_paused = False
         """Whether no deliveries are wanted: too much output is unsent."""
         self._login = ConnectionLogin(self, authenticator, answered_late)
-        self._is_counted = False
-        """Whether the connection is counted for its user."""
+        self._opening = ConnectionOpening(self)
         self._detached_nodes = DetachedNodes(self)
         self._links = ConnectionLinks(gateway, self._detached_nodes)
         self._nodes = BrokerNodes(self)
         self._transactions = ConnectionTransactions(self)
         self._attaches = Attaches(self, self._links, self._nodes, self._detached_nodes, self._transactions)
-        self._publisher: InternalPublisher | None = None
+        self._answers = AnswerPublisher(self, management.ADDRESS)
         gateway.peers[self] = None
 
     def handle_events(self) -> None:
@@ -158,7 +150,8 @@ class ConnectionGateway:
                     case LinkDetached():
                         self._detached(event)
                     case SessionBegun():
-                        self._begun(event)
+                        if self.gateway.is_low:
+                            event.session.pause()
                     case SessionEnded():
                         self._session_ended(event)
                     case Authenticating():
@@ -250,14 +243,8 @@ class ConnectionGateway:
         self._detached_nodes.end()
         self._nodes.forget()
         self._transactions.end()
-        if self._publisher is not None:
-            self._publisher.close()
-            self._publisher = None
-        self.gateway.containers.leave(self.container, self._container_owner)
-        self.container = ""
-        if self._is_counted:
-            self._is_counted = False
-            self.gateway.users.leave(self.identity.username)
+        self._answers.close()
+        self._opening.leave()
         self.gateway.peers.pop(self, None)
 
     def release(self) -> None:
@@ -276,21 +263,13 @@ class ConnectionGateway:
         self._nodes.release()
         self._transactions.release()
         self._login.release()
+        self._opening.release()
+        self._answers.release()
         self._attaches.release()
 
     def post(self, address: str, message: bytes) -> bool:
-        """Publish a message of the broker to an address, which its `to` names; return whether the address is ours."""
-        is_path = address.startswith(("/queues/", "/topics/", "/muxers/"))
-        is_known = is_path or address in self.gateway.engine.state.queue_names
-        if not is_known or self.identity.scope is not None or not is_allowed(self, Action.SEND, address):
-            return False
-        if self.tokens is not None and not self.tokens.covers(address):
-            return False
-        if self._publisher is None:
-            guard = RelayGuard(self, "")
-            self._publisher = InternalPublisher(self, management.ADDRESS, guard.may_create)
-        self._publisher.post(message)
-        return True
+        """See NodePeer."""
+        return self._answers.post(address, message)
 
     def consumer_of(self, queue: int, link: str) -> int:
         """See NodePeer."""
@@ -304,38 +283,30 @@ class ConnectionGateway:
         """Answer a producer's attach, and grant its first credit."""
         if isinstance(producer_link, InternalPublisher):
             producer_link.ready(ready)
-            return
-        if not producer_link.is_open:
-            self.gateway.engine.submit(DetachProducer(ready.producer))
-            return
-        producer_link.producer = ready.producer
-        if ready.address:
-            self.gateway.owners.add(ready.address, self.identity.username, self.gateway.engine.state)
-        self.gateway.producers[ready.producer] = producer_link
-        producer_link.accept(ready)
-        producer_link.credit.top_up()
-        producer_link.tell_blocked(self.gateway.blocked)
+        else:
+            self._links.producer_ready(producer_link, ready)
 
     def consumer_ready(self, consumer_link: ConsumerLink, ready: ConsumerReady) -> None:
         """Answer a consumer's attach."""
-        if not consumer_link.is_open:
-            self._links.detach_consumer(ready.consumer, is_closed=consumer_link.is_closed)
-            return
-        consumer_link.consumer = ready.consumer
-        if ready.address:
-            self.gateway.owners.add(ready.address, self.identity.username, self.gateway.engine.state)
-        consumer_link.message_bytes = message_bytes(self.gateway.engine.state, ready.consumer)
-        consumer_link.accept(ready)
-        consumer_link.top_up()
+        self._links.consumer_ready(consumer_link, ready)
 
     def check_access(self) -> Iterator[None]:
         """End the links that the rules do not allow any more, or the connection: a step for each link."""
-        refusal = check_rules(self.gateway.access, self.identity, self.gateway.vhost) if self._is_counted else None
+        refusal = self._opening.check_rules()
         if refusal is not None:
-            self.lost()
-            self.connection.close(refusal)
+            self.end_with(refusal)
             return
         yield from self._attaches.check_again()
+
+    def others(self) -> Iterator[OpenPeer]:
+        """See OpeningPeer."""
+        return (peer for peer in list(self.gateway.peers) if peer is not self)
+
+    def end_with(self, error: Error) -> None:
+        """See OpeningPeer."""
+        self.lost()
+        self.connection.close(error)
+        self.gateway.touched[self] = None
 
     def check_tokens(self) -> None:
         """End the links whose token has expired, or whose key is gone; the server calls it again and again."""
@@ -349,10 +320,7 @@ class ConnectionGateway:
 
     def log_in(self, identity: Identity) -> Error | None:
         """Set the identity that the first token proves; return an Error if the user may not connect."""
-        refusal = self.gateway.users.enter(identity.username)
-        if refusal is None:
-            self.identity = identity
-        return refusal
+        return self._opening.log_in(identity)
 
     @property
     def token_check(self) -> PutToken | None:
@@ -399,8 +367,7 @@ class ConnectionGateway:
             self._transactions.answered(effect)
             return
         if isinstance(key, InternalPublisher):
-            # There are too many producers: the message is dropped, and the next one tries again.
-            self._publisher = None
+            self._answers.refused()
             return
         if isinstance(key, ProducerLink | ConsumerLink):
             assert isinstance(effect, RefusedCommand)
@@ -411,44 +378,13 @@ class ConnectionGateway:
     def _opened(self, event: Opened) -> None:
         if self.gateway.vhosts is not None:
             self._move(self.gateway.vhosts.gateway_of(event.open.hostname))
-        remote = event.open
-        refusal = check_vhost(self.identity, self.gateway.vhost)
-        refusal = refusal or check_rules(self.gateway.access, self.identity, self.gateway.vhost)
-        refusal = refusal or check_idle_timeout(remote, self.connection.limits.idle_timeout_ms_min)
-        if refusal is None:
-            if closes_existing(remote):
-                self._close_existing(remote.container_id)
-            refusal = self.gateway.containers.enter(remote, self.identity)
-        if refusal is None:
-            self._container_owner = self.identity
-            self.container = remote.container_id
-            refusal = self.gateway.users.enter(self.identity.username)
-            self._is_counted = refusal is None
-        if refusal is not None:
-            self.refusal = refusal
-            self.connection.refuse(refusal)
-            return
-        self.connection.accept(properties=open_properties(self.gateway.vhost), offered_capabilities=OFFERED)
-
-    def _close_existing(self, container: str) -> None:
-        """Close the other connections of a container, as far as they have the user of this one."""
-        if self.identity.scope is not None or self.identity.awaits_token:
-            return
-        for peer in list(self.gateway.peers):
-            if peer.container == container and peer.identity == self.identity:
-                peer.lost()
-                peer.connection.close(CLOSED_FOR_ANOTHER)
-                self.gateway.touched[peer] = None
+        self._opening.opened(event.open)
 
     def _move(self, gateway: Gateway) -> None:
         """Move the connection, which has no links yet, to another virtual host."""
         self.gateway.peers.pop(self, None)
         self.gateway = self._links.gateway = self.uploads.gateway = gateway
         gateway.peers[self] = None
-
-    def _begun(self, event: SessionBegun) -> None:
-        if self.gateway.is_low:
-            event.session.pause()
 
     def _transferred(self, event: TransferRun) -> None:
         producer_link = self._links.producers.get(event.link)
@@ -480,10 +416,7 @@ class ConnectionGateway:
         link.detach(closed=True, error=Error(condition=Symbol(error.condition), description=error.description))
 
     def end_idle_uploads(self, now_ms: int, *, is_read: bool) -> None:
-        """End the links whose large messages stand still; the server calls it again and again.
-
-        `is_read` says whether the broker reads the socket.
-        """
+        """End the links whose large messages stand still while the socket `is_read`; the server calls it regularly."""
         for one in self.uploads.idle(now_ms, is_read=is_read):
             why = f"nothing of a large message came for {self.gateway.limits.upload_idle_ms} ms (upload_idle_ms)"
             self._transactions.doom(f"link {one.link.name!r:.80} has ended: {why}")

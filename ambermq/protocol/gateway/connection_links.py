@@ -8,6 +8,7 @@ Rule 3. This object does not hold its connection: no cycle keeps the memory of a
 from typing import final
 
 from ambermq.engine.commands import DetachConsumer, DetachProducer, ExpireLinks, Suspension
+from ambermq.engine.effects import ConsumerReady, ProducerReady
 from ambermq.engine.model.state import State
 from ambermq.protocol.amqp10.endpoints import LinkEndpoint, SessionEndpoint
 from ambermq.protocol.gateway.consumers.consumer_link import ConsumerLink
@@ -39,6 +40,33 @@ class ConnectionLinks:
         """The suspended links whose session or connection has not ended."""
         self._ended_in = self._ended_out = 0
         """The messages of links that have ended: sent by the peer, and sent to it."""
+
+    def producer_ready(self, producer_link: ProducerLink, ready: ProducerReady) -> None:
+        """Answer a producer's attach, and grant its first credit."""
+        gateway = self.gateway
+        if not producer_link.is_open:
+            gateway.engine.submit(DetachProducer(ready.producer))
+            return
+        producer_link.producer = ready.producer
+        if ready.address:
+            gateway.owners.add(ready.address, producer_link.peer.identity.username, gateway.engine.state)
+        gateway.producers[ready.producer] = producer_link
+        producer_link.accept(ready)
+        producer_link.credit.top_up()
+        producer_link.tell_blocked(gateway.blocked)
+
+    def consumer_ready(self, consumer_link: ConsumerLink, ready: ConsumerReady) -> None:
+        """Answer a consumer's attach."""
+        if not consumer_link.is_open:
+            self._detach_consumer(ready.consumer, is_closed=consumer_link.is_closed)
+            return
+        state = self.gateway.engine.state
+        consumer_link.consumer = ready.consumer
+        if ready.address:
+            self.gateway.owners.add(ready.address, consumer_link.peer.identity.username, state)
+        consumer_link.message_bytes = message_bytes(state, ready.consumer)
+        consumer_link.accept(ready)
+        consumer_link.top_up()
 
     def pause(self) -> None:
         """Revoke the credit of every consumer."""
@@ -178,7 +206,7 @@ class ConnectionLinks:
         else:
             self._ended_out += ended.messages
 
-    def detach_consumer(
+    def _detach_consumer(
         self,
         consumer: int,
         unsent: bytes = b"",
@@ -236,7 +264,7 @@ class ConnectionLinks:
             unsent = consumer_link.unsent()
             by = consumer_link.peer.closed_by
             consumer, kept = consumer_link.consumer, consumer_link.terms.kept
-            self.detach_consumer(
+            self._detach_consumer(
                 consumer, unsent, is_closed=is_closed, keeps_node=keeps_node, by=by, suspension=suspension
             )
             self._note_open(consumer, kept, consumer_link.link.session, suspension)

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from ambermq.protocol.amqp10.connection.connection import Connection
 from ambermq.protocol.amqp10.endpoints import LinkEndpoint
+from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.gateway.consumers.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.links.link_peer import ConsumerPeer, ProducerPeer
 from ambermq.protocol.gateway.producers.producer_link import ProducerLink
@@ -32,6 +33,9 @@ class ConnectionPeer(ConsumerPeer[ConsumerLink], ProducerPeer[ProducerLink], Pee
 
     def check_access(self) -> Iterator[None]:
         """End the links that the rules do not allow any more, or the connection: a step for each link."""
+
+    def end_with(self, error: Error) -> None:
+        """Detach everything of the connection, and close it."""
 
     def stolen(self, link: LinkEndpoint) -> None:
         """End a link that another connection has attached anew."""

@@ -40,7 +40,6 @@ from ambermq.protocol.auth.audit import NO_AUDIT, AuditTrail
 from ambermq.protocol.gateway.access_checks import AccessChecks
 from ambermq.protocol.gateway.connection_peer import ConnectionPeer
 from ambermq.protocol.gateway.consumers.consumer_link import ConsumerLink
-from ambermq.protocol.gateway.container_ids import ContainerIds
 from ambermq.protocol.gateway.engine_port import EnginePort
 from ambermq.protocol.gateway.large.upload_gate import UploadGate
 from ambermq.protocol.gateway.link_names import LinkNames
@@ -48,10 +47,11 @@ from ambermq.protocol.gateway.links.link_peer import LinkPeer
 from ambermq.protocol.gateway.links.temporary_owners import TemporaryOwners
 from ambermq.protocol.gateway.links.traffic import Traffic
 from ambermq.protocol.gateway.lost_links import LostLinks
+from ambermq.protocol.gateway.opening.container_ids import ContainerIds
+from ambermq.protocol.gateway.opening.user_connections import UserConnections
 from ambermq.protocol.gateway.producers.producer_credit import ProducerCredit
 from ambermq.protocol.gateway.producers.producer_link import ProducerLink
 from ambermq.protocol.gateway.sources.source_scheduler import SourceScheduler
-from ambermq.protocol.gateway.user_connections import UserConnections
 from ambermq.protocol.management.access.rules import RulePort
 from ambermq.protocol.management.access.users import UserPort
 from ambermq.protocol.management.administration.configuration import ConfigPort

@@ -40,8 +40,8 @@ from ambermq.protocol.auth.exchange import Authenticator
 from ambermq.protocol.auth.peer import Peer
 from ambermq.protocol.gateway.gateway import Gateway
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
+from ambermq.protocol.gateway.opening.user_connections import UserConnections
 from ambermq.protocol.gateway.recovery.suspended_memory import SuspendedMemory
-from ambermq.protocol.gateway.user_connections import UserConnections
 from ambermq.protocol.management.access.rules import RulePort
 from ambermq.protocol.management.access.users import UserPort
 from ambermq.protocol.management.administration.configuration import ConfigPort

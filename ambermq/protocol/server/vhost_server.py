@@ -10,7 +10,7 @@ from typing import Protocol
 
 from ambermq.protocol.gateway.gateway import VhostGateways
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
-from ambermq.protocol.gateway.user_connections import UserConnections
+from ambermq.protocol.gateway.opening.user_connections import UserConnections
 from ambermq.protocol.server.limited_log import LimitedLog
 from ambermq.protocol.server_limits import ServerLimits
 

@@ -26,8 +26,8 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Transfer,
 )
 from ambermq.protocol.amqp10.types.values import Described, Symbol, ULong
-from ambermq.protocol.gateway.container_ids import SOLE_CONNECTION
 from ambermq.protocol.gateway.links.routing_fields import RoutingFields
+from ambermq.protocol.gateway.opening.container_ids import SOLE_CONNECTION
 from tests.engine.rig import Rig
 from tests.protocol.gateway.nodes.test_management_node import Managing, request
 from tests.protocol.gateway.test_specification import attached, nodes, source_of

@@ -30,8 +30,8 @@ from ambermq.protocol.amqp10.performatives.classes import (
 )
 from ambermq.protocol.amqp10.types.values import Array, Symbol, UInt, ULong
 from ambermq.protocol.auth.identity import Identity
-from ambermq.protocol.gateway.container_ids import SOLE_CONNECTION
 from ambermq.protocol.gateway.links.routing_fields import RoutingFields
+from ambermq.protocol.gateway.opening.container_ids import SOLE_CONNECTION
 from tests.engine.rig import Rig
 from tests.protocol.peers import Wire
 from tests.protocol.watching import Watching

@@ -4,7 +4,7 @@ Rule 1. Of a message that arrives, memory has the piece that is not complete, an
 Rule 2. Of a message that leaves, memory has the piece that is being sent, and the next one.
 Rule 3. A large message takes turns with those of other links: so do its pieces on the way to the disk.
 
-Imports: engine/commands, engine/entries, protocol, protocol/amqp10/*, protocol/gateway.
+Imports: engine/commands, engine/entries, protocol, protocol/amqp10/*, protocol/gateway, protocol/resources.
 Imported by: protocol/gateway.
-Names: TurnBudget, Wait, MessageStream, LinkUpload, UploadGate, UploadWindows.
+Names: TurnBudget, Wait, MessageStream, LinkUpload, ConnectionUploads, UploadGate, UploadWindows.
 """

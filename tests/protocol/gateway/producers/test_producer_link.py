@@ -88,7 +88,7 @@ def settling() -> Any:
 
 
 def use_link(link: ProducerLink, noted: Any, limits: ServerLimits | None = None) -> None:
-    """Let a producing link settle and grant on the link that notes it."""
+    """Connect a producing link with the link that notes its grants and outcomes."""
     link.link = noted.link
     link.credit = ProducerCredit(link.peer, noted.link, limits or link.limits)
 

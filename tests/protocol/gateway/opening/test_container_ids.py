@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from ambermq.protocol.amqp10.performatives.classes import Close, Open
 from ambermq.protocol.auth.identity import Identity
-from ambermq.protocol.gateway.container_ids import SOLE_CONNECTION, ContainerIds
+from ambermq.protocol.gateway.opening.container_ids import SOLE_CONNECTION, ContainerIds
 from ambermq.protocol.server_limits import ServerLimits
 from tests.engine.rig import Rig
 from tests.protocol.watching import Watching

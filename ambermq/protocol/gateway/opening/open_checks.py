@@ -10,8 +10,8 @@ from ambermq.protocol.amqp10.spec import AmqpCondition
 from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.auth.access import Access
 from ambermq.protocol.auth.identity import Identity
-from ambermq.protocol.gateway.container_ids import DETECTION, SOLE_CONNECTION
 from ambermq.protocol.gateway.links.attach_terms import DELAYED_DELIVERY
+from ambermq.protocol.gateway.opening.container_ids import DETECTION, SOLE_CONNECTION
 
 __all__ = ["OFFERED", "PRODUCT", "check_idle_timeout", "check_rules", "check_vhost", "open_properties"]
 

@@ -1,0 +1,1 @@
+"""The opening of connections at the gateway."""
