@@ -5,6 +5,9 @@ never end. Here it is as at a terminal.
 
 A command that reads a log lowers the priority of its process for good. Here many commands run in one process, so they
 keep its priority: brokers that it starts later would inherit the lower one.
+
+Bytecode is written even where the environment forbids it. Hundreds of tests start a process, and each would compile the
+package again; each worker of pytest would rewrite the assertions of all tests again.
 """
 
 import os
@@ -29,6 +32,9 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.setpriority = lambda *_: None
+
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 settings.register_profile("test", derandomize=True, deadline=None)
 settings.register_profile("fuzz", derandomize=False, deadline=None, print_blob=True)
