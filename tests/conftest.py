@@ -15,7 +15,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from hypothesis import Phase, settings
@@ -41,6 +41,22 @@ settings.register_profile("fuzz", derandomize=False, deadline=None, print_blob=T
 # `make mutants` asks only whether a test fails: the search for the smallest example would take minutes for each fault.
 settings.register_profile("mutants", derandomize=True, deadline=None, phases=[Phase.explicit, Phase.generate])
 settings.load_profile(os.environ.get("TESTS_HYPOTHESIS", "test"))
+
+
+_LONGEST: Final = (
+    "tests/crash/",
+    "tests/soak/",
+    "tests/tools/broker/test_full_disk.py",
+    "tests/docs/tours/",
+    "tests/bench/",
+    "tests/packaging/",
+)
+"""The longest tests, which mostly wait. They run first, beside the others: at the end one would run alone."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest tests first; all others keep their order."""
+    items.sort(key=lambda item: not item.nodeid.startswith(_LONGEST))
 
 
 @pytest.fixture(scope="session", autouse=True)
