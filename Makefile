@@ -7,7 +7,7 @@ SEED ?=
 MINUTES ?=
 PACKAGE ?=
 # More than there are cores on a small machine: many tests wait for a clock or a disk.
-WORKERS ?= 3
+WORKERS ?= 4
 BASE := $(VENV)/.installed-base
 DEV := $(VENV)/.installed-dev
 MUTANTS := $(VENV)/.installed-mutants
@@ -28,11 +28,15 @@ man: $(BASE) ## writes a man page for each command into build/man
 demo: $(BASE) ## shows a SIGKILL that loses no message, a snapshot, the story of one message and a compaction
 	$(BIN)/python -m ambermq.tools.demo
 
-# The tests of Spark share one session in one process. They run beside the others, which often wait for a clock.
-# That process prints into a file, because two would print into each other's lines.
-test: lint rhea ## style, types, layers, links and all tests
+# By a name of its own, because `make -n` runs a line that has the word itself.
+checks = $(MAKE) --no-print-directory lint
+
+# The tests of Spark share one session in one process. They run beside the checks, which use one core, and beside the
+# others, which often wait for a clock. That process prints into a file, because two would print into each other's lines.
+test: $(DEV) rhea ## style, types, layers, links and all tests
 	@told=$$(mktemp); trap 'rm -f $$told' EXIT; \
 	$(BIN)/pytest -m spark > $$told 2>&1 & spark=$$!; \
+	$(checks) || { kill $$spark; exit 1; }; \
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not spark"; code=$$?; \
 	wait $$spark || code=1; \
 	echo "the tests of Spark:"; cat $$told; exit $$code

@@ -5,6 +5,9 @@ never end. Here it is as at a terminal.
 
 A command that reads a log lowers the priority of its process for good. Here many commands run in one process, so they
 keep its priority: brokers that it starts later would inherit the lower one.
+
+Bytecode is written even where the environment forbids it. Hundreds of tests start a process, and each would compile the
+package again; each worker of pytest would rewrite the assertions of all tests again.
 """
 
 import os
@@ -12,7 +15,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from hypothesis import Phase, settings
@@ -30,11 +33,30 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 os.setpriority = lambda *_: None
 
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 settings.register_profile("test", derandomize=True, deadline=None)
 settings.register_profile("fuzz", derandomize=False, deadline=None, print_blob=True)
 # `make mutants` asks only whether a test fails: the search for the smallest example would take minutes for each fault.
 settings.register_profile("mutants", derandomize=True, deadline=None, phases=[Phase.explicit, Phase.generate])
 settings.load_profile(os.environ.get("TESTS_HYPOTHESIS", "test"))
+
+
+_LONGEST: Final = (
+    "tests/crash/",
+    "tests/soak/",
+    "tests/tools/broker/test_full_disk.py",
+    "tests/docs/tours/",
+    "tests/bench/",
+    "tests/packaging/",
+)
+"""The longest tests, which mostly wait. They run first, beside the others: at the end one would run alone."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest tests first; all others keep their order."""
+    items.sort(key=lambda item: not item.nodeid.startswith(_LONGEST))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -3,14 +3,14 @@
 Rule 1. Age and size say how much history is deleted. Without them the free space does: below `room_bytes_min` the
 oldest whole segments without live messages are deleted, until a tenth more than that is free.
 Rule 2. A run for disk space never deletes a snapshot that a person requested, nor moves the horizon past it.
-Rule 3. A run for disk space is due again only if the last one deleted something, or if the log has grown, messages
-were settled, or a requested snapshot was deleted since.
+Rule 3. A run for disk space is due again only if the last one deleted something, or if the log has grown since, or if
+messages were settled or a requested snapshot was deleted since it began: a run may not see what is freed beside it.
 Rule 4. A run for disk space that wins nothing is repeated at once with less history to keep, until none is kept. Old
 messages may be settled in newer segments only, so a small step may win nothing.
 Rule 5. A run for disk space is due early, while publishing still has room for the time of the run.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ambermq.tools.config.log_facts import LogFacts
@@ -117,7 +117,8 @@ class RetentionSchedule:
         before = self._before
         self._has_deleted = facts.log_bytes < before.log_bytes or facts.history_bytes < before.history_bytes
         self._ended_s = now_s
-        self._left = facts
+        live_bytes = max(before.live_bytes, facts.live_bytes)
+        self._left = replace(facts, live_bytes=live_bytes, requested_end=before.requested_end)
         is_futile = not self._has_deleted and bool(kept_bytes)
         self._factor = self._factor * _FACTOR if is_futile else 1
         self._paused_until_s = now_s + (0 if is_futile else self._config.pause_s)

@@ -30,7 +30,8 @@ def test_a_message_comes_at_its_time(peer: ProtonPeer, connect: Connect, queue: 
     }[kind]
     peer.sender(queue).send(message, "at once")
     state = Manager(connect()).queue(queue)
-    assert (state["scheduled"], state["available"]) == (1, 1)
+    # On a busy machine the answer may come after the time.
+    assert (state["scheduled"], state["available"]) == (1, 1) or time.monotonic() - began > _DELAY_S - _EARLY_S
     receiver = peer.receiver(queue)
     receiver.next().settle(Delivery.ACCEPTED)
     late = receiver.next()
@@ -61,7 +62,7 @@ def test_the_past_is_now(peer: ProtonPeer, queue: str) -> None:
 
 def test_a_cancelled_message_does_not_come(peer: ProtonPeer, connect: Connect, queue: str) -> None:
     """By management: found with its time and its message-id, cancelled by its offset."""
-    peer.sender(queue).send(_annotated("a", delivery_delay=300), _annotated("b", delivery_delay=300))
+    peer.sender(queue).send(_annotated("a", delivery_delay=60_000), _annotated("b", delivery_delay=2000))
     manager = Manager(connect())
     found = manager.ask("FIND", queue, {"scheduled": True, "read": True}).body
     rows = {row["message_id"]: row for row in found["messages"]}

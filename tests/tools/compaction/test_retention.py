@@ -305,6 +305,19 @@ def test_a_run_for_space_is_due_again_where_it_may_win_something(change: dict[st
     assert schedule.reason(40.0, replace(facts, **change)) == "room"
 
 
+@pytest.mark.parametrize("change", [{"live_bytes": 5}, {"requested_end": -1}])
+def test_what_is_freed_beside_a_run_makes_the_next_one_due(change: dict[str, int]) -> None:
+    """The run may have looked at the log before that, and kept what may be deleted now."""
+    schedule = RetentionSchedule(RetentionConfig(room_bytes_min=100, pause_s=10), 0.0)
+    facts = LogFacts(room_bytes=50, log_bytes=1000, history_bytes=1000, live_bytes=9, requested_end=3, next_offset=5)
+    freed = replace(facts, **change)
+    assert schedule.reason(0.0, facts) == "room"
+    schedule.ended(1.0, freed)
+    assert schedule.reason(20.0, freed) == "room"
+    schedule.ended(21.0, freed)
+    assert schedule.reason(40.0, freed) == ""
+
+
 def test_a_full_disk_asks_for_nothing_that_cannot_be() -> None:
     """Where all history is to stay, and always did, there is nothing to win."""
     kept = RetentionConfig(by_room=False)
