@@ -88,7 +88,7 @@ def test_purging_names_what_it_removes(on_broker: Run) -> None:
         (("queue", "move", "bad", "nowhere", "--selector", "no = 1"), ExitCode.NOT_FOUND, "no queue 'nowhere'"),
         (("queue", "copy", "bad", "nowhere", "--dry-run"), ExitCode.NOT_FOUND, "no queue 'nowhere'"),
         (("dlq", "redrive", "bad", "--to", "nowhere", "--dry-run"), ExitCode.NOT_FOUND, "no queue 'nowhere'"),
-        (("queue", "declare", "bad3", "--dead-letter", "bad3"), ExitCode.FAILED, "not a dead-letter queue of its own"),
+        (("queue", "declare", "bad3", "--dead-letter", "bad3"), ExitCode.FAILED, "cannot be its own dead-letter queue"),
         (("queue", "declare", "bad2", "--dead-letter", "/muxers/none"), ExitCode.NOT_FOUND, "no muxer 'none'"),
     ],
 )
