@@ -1,7 +1,5 @@
 """Random documents of wiring, and a broker in memory that has one."""
 
-from typing import Final
-
 from hypothesis import strategies as st
 
 from ambermq.engine.model.attachment import Condition
@@ -24,15 +22,6 @@ TEMPLATES = QueueTemplates(
 
 _NAMES = ("a", "b", "c", "d")
 _QUEUES = ("p", "q", "orders.eu", "/queues/muxer%3Ap", "a/b")
-
-_TERMS: Final = (
-    (None, {}),
-    ("spare", {}),
-    ("spare", {"messages_max": 9}),
-    (None, {"messages_max": 0}),
-    (None, {"bytes_max": 5, "overflow": "drop-head"}),
-)
-"""Templates and settings of queues."""
 
 
 def _said(kind: MuxerKind) -> st.SearchStrategy[AttachmentOptions]:
@@ -86,6 +75,11 @@ def documents(draw: st.DrawFn) -> Wiring:
         )
         for name in draw(st.lists(st.sampled_from(_QUEUES), unique=True))
     ]
+    addresses = [queue.name for queue in queues]
+    for place, queue in enumerate(queues):
+        # A target may be anywhere in the document, and targets may be a circle.
+        target = draw(st.sampled_from((*(name for name in addresses if name != queue.name), "")))
+        queues[place] = queue._replace(settings={**queue.settings, "dead_letter": target})
     attachments = []
     for place, muxer in enumerate((MuxerEntry("TOPIC", MuxerKind.WILD_DESTINATION), *muxers)):
         members = [f"muxer:{later.name}" for later in muxers[place:]] + [queue.name for queue in queues]

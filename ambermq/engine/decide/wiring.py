@@ -31,9 +31,9 @@ from ambermq.engine.model.state import State
 from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.engine.patterns.pattern import check_separator
 from ambermq.engine.routing.chain_length import chain_length
-from ambermq.engine.settings.queue_settings import Settings
+from ambermq.engine.settings.queue_settings import NEW_QUEUES, Settings
 from ambermq.engine.settings.setting_conflicts import check_combination
-from ambermq.engine.settings.setting_table import SETTINGS, changed_settings, settings_text, values_of_settings
+from ambermq.engine.settings.setting_table import SETTINGS, changed_settings, value_text, values_of_settings
 
 __all__ = [
     "WIRING_DECISIONS",
@@ -194,7 +194,10 @@ def missing_target(state: State, name: str, settings: Settings, context: Decisio
         topic_muxer(state, address.name)
         return []
     if address.name == name:
-        raise Refused("amqp:invalid-field", f"dead_letter: queue {name!r} is not a dead-letter queue of its own")
+        raise Refused(
+            "amqp:invalid-field",
+            f"dead_letter: queue {name!r} cannot be its own dead-letter queue: name another address",
+        )
     if address.name in state.queue_names:
         return []
     check_creatable(state, address.name, context)
@@ -234,15 +237,19 @@ def _declare_queue(state: State, command: DeclareQueue, context: DecisionContext
         check_name_allowed(name)
         return new_queue(state, name, command.settings, context), [Answered(command.key, {"created": True})]
     if not queue.settings.is_as_asked(command.settings):
-        asked = settings_text(command.settings, queue.settings)
-        found = settings_text(queue.settings, command.settings)
-        fixed = [name for name, one in SETTINGS.items() if not one.is_changeable]
-        may_update = queue.settings.template == command.settings.template
-        may_update &= all(getattr(queue.settings, name) == getattr(command.settings, name) for name in fixed)
-        instead = ": update it" if may_update else ""
-        why = f"queue {name!r} exists with {found}, but the request asks for {asked}{instead}"
-        raise Refused("amqp:precondition-failed", why)
+        raise Refused("amqp:precondition-failed", _difference(queue, command.settings))
     return [], [Answered(command.key, {"created": False})]
+
+
+def _difference(queue: Queue, asked: Settings) -> str:
+    """Return how a queue differs from the one that a request asks for, and what to do if that may change."""
+    has, wants = ({**values_of_settings(one), "template": one.template} for one in (queue.settings, asked))
+    # A queue of an older log may lack the settings that new queues have.
+    differing = [name for name in has if has[name] != wants[name] and (has[name] or name not in NEW_QUEUES)]
+    is_fixed = any(name == "template" or not SETTINGS[name].is_changeable for name in differing)
+    found, expected = (", ".join(f"{name} {value_text(one[name])}" for name in differing) for one in (has, wants))
+    instead = "declare another queue, and move to it" if is_fixed else "update it"
+    return f"queue {queue.name!r} exists with {found}, but the request asks for {expected}: {instead}"
 
 
 def _delete_queue(state: State, command: DeleteQueue, context: DecisionContext) -> Decision:

@@ -5,7 +5,7 @@ from typing import Any
 
 from ambermq.engine.model.muxer import Muxer
 from ambermq.engine.model.queue import Queue
-from ambermq.engine.settings.setting_table import values_of_settings
+from ambermq.engine.settings.setting_table import value_text, values_of_settings
 
 __all__ = ["differing", "values_of", "values_text"]
 
@@ -24,4 +24,4 @@ def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, 
 
 def values_text(values: Mapping[str, tuple[Any, Any]]) -> str:
     """Return values before and after on one line, such as `probability 0.9 -> 0.5, seed 0 -> 7`."""
-    return ", ".join(f"{name} {old} -> {new}" for name, (old, new) in values.items())
+    return ", ".join(f"{name} {value_text(old)} -> {value_text(new)}" for name, (old, new) in values.items())

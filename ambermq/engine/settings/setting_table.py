@@ -22,7 +22,16 @@ from ambermq.engine.settings.queue_settings import (
     Settings,
 )
 
-__all__ = ["OFF", "SETTINGS", "Setting", "SettingKind", "changed_settings", "settings_text", "values_of_settings"]
+__all__ = [
+    "OFF",
+    "SETTINGS",
+    "Setting",
+    "SettingKind",
+    "changed_settings",
+    "settings_text",
+    "value_text",
+    "values_of_settings",
+]
 
 FIELD_BYTES_MAX: Final = 256
 """The longest name of a field."""
@@ -285,16 +294,18 @@ def changed_settings(settings: Settings, changes: Mapping[str, object]) -> Setti
     return settings.with_values(values)
 
 
-def settings_text(settings: Settings, beside: Settings | None = None) -> str:
-    """Return settings on one line: the length first, then what differs from the defaults.
+def value_text(value: object) -> str:
+    """Return a value of a setting as people write it: `true`, `none`, `5`."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return OFF if value == "" else str(value)
 
-    With `beside` also what differs from those settings.
-    """
+
+def settings_text(settings: Settings) -> str:
+    """Return settings on one line: the length first, then what differs from the defaults."""
     others = [
-        f"{name} {value}"
+        f"{name} {value_text(value)}"
         for name, value in values_of_settings(settings).items()
-        if name == "messages_max"
-        or value not in (SETTINGS[name].default, NEW_QUEUES.get(name, SETTINGS[name].default))
-        or (beside is not None and value != getattr(beside, name))
+        if name == "messages_max" or value not in (SETTINGS[name].default, NEW_QUEUES.get(name, SETTINGS[name].default))
     ]
     return f"{', '.join(others)} of template {settings.template!r}"

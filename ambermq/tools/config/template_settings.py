@@ -12,13 +12,14 @@ Rule: a queue gets the first template whose pattern matches its name; the predef
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ambermq.engine.errors import EngineError
+from ambermq.engine.address import parse_address
+from ambermq.engine.errors import EngineError, Refused
 from ambermq.engine.model.queue_template import PREDEFINED, QueueTemplate, QueueTemplates, TemplateAttachment
 from ambermq.engine.patterns.pattern import check_pattern
 from ambermq.engine.selectors.fields import fault_of
 from ambermq.engine.settings.queue_settings import new_settings
 from ambermq.engine.settings.setting_conflicts import check_combination
-from ambermq.engine.settings.setting_table import SETTINGS
+from ambermq.engine.settings.setting_table import SETTINGS, SettingKind
 from ambermq.tools.config.attachment_options import ARGUMENT_KEYS, options_in
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
@@ -82,10 +83,18 @@ def _read(table: Any, where: str, mistakes: list[ToolError]) -> QueueTemplate:
 
 
 def _property(table: Mapping[str, Any], key: str, where: str) -> Any:
+    setting = SETTINGS[key]
     try:
-        return SETTINGS[key].value_of(table[key])
+        value = setting.value_of(table[key])
     except EngineError as error:
-        raise _wrong(where, key, SETTINGS[key].expected, repr(table[key])) from error
+        raise _wrong(where, key, setting.expected, repr(table[key])) from error
+    if setting.kind is SettingKind.ADDRESS and value:
+        try:
+            # Whether there is such a node shows when a queue is declared; a name may be as long as the broker allows.
+            parse_address(str(value), name_bytes_max=len(str(value).encode("utf-8", "surrogatepass")))
+        except Refused as refused:
+            raise _wrong(where, key, setting.expected, refused.description) from refused
+    return value
 
 
 def _attach(tables: Any, where: str) -> tuple[TemplateAttachment, ...]:

@@ -124,6 +124,7 @@ def redrive(
     selection = selection_of(**narrowing)
     with connected_moves(url, data, name) as client:
         if dry_run:
+            client.check_target(name, "REDRIVE", to)
             _tell_redrive(name, client.find(name, selection), output, to)
             return
         counts = client.carry_out_on(name, "REDRIVE", selection, to=to, edit=edit)

@@ -54,6 +54,11 @@ class MessageMoves(QueueManagement):
             if page.get("is_reading"):
                 time.sleep(_READING_SECONDS)
 
+    def check_target(self, name: str, operation: str, to: str) -> None:
+        """Raise ToolError if messages of a queue cannot go to the queue `to`; with "" each goes where it came from."""
+        if to:
+            self.request(operation, _QUEUE_TYPE, {"name": name}, {"to": to, "offsets": []})
+
     def carry_out_on(
         self, name: str, operation: str, selection: Selection, *, to: str = "", edit: dict[str, Any] | None = None
     ) -> Counter[str]:
@@ -65,6 +70,8 @@ class MessageMoves(QueueManagement):
         """
         counts: Counter[str] = Counter()
         verb = _VERBS[operation]
+        # A queue without such messages needs no other request, and a wrong name is told all the same.
+        self.check_target(name, operation, to)
         try:
             with ProgressCounter(verb) as progress:
                 for page in _pages(self.find(name, selection)):

@@ -60,6 +60,7 @@ def _carry_out(
     verb, done = operation.lower(), "moved" if operation == "MOVE" else "copied"
     with connected_moves(url, data, name) as requests:
         if dry_run:
+            requests.check_target(name, operation, to)
             count = sum(1 for _ in requests.find(name, selection))
             values = {"dry_run": True, "name": name, "to": to, "messages": count}
             print_done(f"would {verb} {count:,} messages from {name} to {to}", values, output)

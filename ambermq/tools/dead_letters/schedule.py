@@ -19,6 +19,7 @@ from ambermq.tools.terminal.output import list_output_option, output_option, pri
 __all__ = ["schedule"]
 
 _SHOWN: Final = ("offset", "due", "bytes", "message_id")
+_IDS_SHOWN: Final = 10
 
 
 @click.group(epilog="Example: ambermq schedule list orders --data ./data")
@@ -91,7 +92,9 @@ def cancel(
             values = {"name": name, "cancelled": cancelled, "gone": gone}
             print_done(f"cancelled {cancelled:,} messages of {name}", values, output)
     if gone:
-        raise ToolError(f"{gone:,} of the named messages are not scheduled", where=name)
+        unknown = f": no message-id {', '.join(sorted(missing)[:_IDS_SHOWN])}" if missing else ""
+        why = f"{gone:,} of the named messages {'is' if gone == 1 else 'are'} not scheduled{unknown}"
+        raise ToolError(why, where=name, advice=f"`ambermq schedule list {name}` shows those that are")
 
 
 def _named(rows: Iterable[dict[str, Any]], offsets: set[int], ids: set[str]) -> tuple[set[int], set[str]]:

@@ -17,7 +17,7 @@ from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
-__all__ = ["Publisher"]
+__all__ = ["ADVICE", "Publisher"]
 
 _WRITE_BYTES: Final = 64 * 1024
 """Output is written at this size, or earlier when the publisher waits."""
@@ -31,13 +31,14 @@ _STALLED_SECONDS: Final = 60.0
 """Timeout without credit or outcomes."""
 _NOTICE_SECONDS: Final = 1.0
 """Time without credit or outcomes after which the owner gets the reason."""
-_ADVICE: Final = {
+ADVICE: Final = {
     "disk": "free disk space on the broker's machine, keep less history, or delete a snapshot that keeps it",
-    "memory": "the broker holds too much for its peers: try again later",
+    "memory": "the broker holds too much for its peers, or uses too much memory itself: `ambermq status` says which",
+    "descriptors": "raise the limit of open files of the broker, or close connections",
     "queue-full": "receive from the queue, or raise its maximum length",
     "unsynced": "the broker's disk is slow: try again later",
 }
-"""What to do about each reason."""
+"""What to do about each reason of `ambermq:blocked`."""
 
 
 class Publisher:
@@ -178,7 +179,7 @@ class Publisher:
             where=f"{self._client.url} {self._link.owner}",
             expected=f"credit or an outcome within {self._timeout_s:g} s",
             found=f"{self._unsettled} messages unsettled, credit {self._link.credit}{told}",
-            advice=_ADVICE.get(reason, "check whether the broker's disk is full"),
+            advice=ADVICE.get(reason, "check whether the broker's disk is full"),
             code=ExitCode.TIMEOUT,
         )
 

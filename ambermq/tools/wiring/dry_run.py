@@ -8,6 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
+from ambermq.engine.address import queue_name
 from ambermq.engine.commands import Command, DeclareMuxer, DeclareQueue
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.context import DecisionContext
@@ -15,7 +16,7 @@ from ambermq.engine.decide.decide import decide, started
 from ambermq.engine.decide.wiring import existing_muxer, member_id
 from ambermq.engine.effects import Answered, RefusedCommand, Unfinished
 from ambermq.engine.errors import Refused
-from ambermq.engine.events import Attached
+from ambermq.engine.events import Attached, QueueConfigured
 from ambermq.engine.fold.apply import apply
 from ambermq.engine.model.queue_template import NORMAL, QueueTemplate, QueueTemplates, TemplateAttachment
 from ambermq.engine.model.state import EMPTY_STATE
@@ -24,7 +25,7 @@ from ambermq.engine.routing.router import WIRING, Router
 from ambermq.engine.settings.queue_settings import new_settings
 from ambermq.engine.settings.setting_table import changed_settings
 from ambermq.tools.config.attachment_options import options_of
-from ambermq.tools.wiring.document import AttachmentEntry, Wiring, settings_in
+from ambermq.tools.wiring.document import AttachmentEntry, QueueEntry, Wiring, settings_in
 
 __all__ = ["DryRun", "templates_of"]
 
@@ -65,14 +66,21 @@ class DryRun:
         for muxer in wiring.muxers:
             self._do(DeclareMuxer("", muxer.name, muxer.kind, muxer.options), config)
         for queue in wiring.queues:
-            settings = changed_settings(new_settings(queue.template or NORMAL), queue.settings)
-            self._do(DeclareQueue("", queue.name, settings), config)
+            self._load_queue(queue, config)
         for one in wiring.attachments:
             self._load_attachment(one, config)
 
     def do(self, command: Command) -> Mapping[str, Any]:
         """Apply a command and return its answer. Raises Refused."""
         return self._do(command, self._config)
+
+    def _load_queue(self, entry: QueueEntry, config: EngineConfig) -> None:
+        """Declare a queue, and set its dead-letter target without a decision: the target follows, or is gone."""
+        settings = changed_settings(new_settings(entry.template or NORMAL), entry.settings)
+        self._do(DeclareQueue("", entry.name, settings.with_values({"dead_letter": ""})), config)
+        if settings.dead_letter:
+            queue = self.state.queue_names[queue_name(entry.name, name_bytes_max=_ANY)]
+            self._apply([QueueConfigured(self._end, 0, queue, settings)])
 
     def _load_attachment(self, entry: AttachmentEntry, config: EngineConfig) -> None:
         """Attach without a decision: an older broker may have accepted what is refused now."""

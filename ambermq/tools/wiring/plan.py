@@ -7,9 +7,11 @@ Rule 3. Objects that the document does not have are listed, and removed only wit
         of its template too.
 Rule 4. Additions come before removals, so that messages always have a route. If an addition would make a cycle, the
         removals of attachments come first.
+Rule 5. A dead-letter queue of the document is declared before the queues that name it. In a circle of them one queue
+        gets its target afterwards, as an update.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import partial
 from types import MappingProxyType
@@ -155,13 +157,15 @@ class _Planner:
         is_bare = all(row["name"] != QUEUE_MUXER for row in present.muxers)
         self._dry_run = DryRun(templates, VhostMode.ADVANCED if is_bare else VhostMode.AUTOMATIC, limits)
         self._dry_run.load(self._present)
+        self._closing: list[tuple[int, QueueEntry]] = []
         self._names = {name for entry in wanted.queues if (name := _name_of(entry.name)) is not None}
 
     def plan(self, *, prunes: bool, removes_first: bool) -> Plan:
         kept = self._kept()
         surplus = [one for one in self._present.attachments if self._id(one) not in kept]
         nodes = [*self._rest_muxers(), *self._rest_queues()]
-        changes = [*self._each("muxers", self._muxer), *self._each("queues", self._queue)]
+        changes = [*self._each("muxers", self._muxer), *self._each("queues", self._queue, self._ordered_queues())]
+        changes += self._each("queues", self._queue, self._closing)
         if removes_first:
             changes += self._removed(surplus, prunes=prunes)
         changes += self._each("attachments", self._attachment)
@@ -169,8 +173,50 @@ class _Planner:
             changes += self._removed(surplus, prunes=prunes)
         return Plan((*changes, *self._removed(nodes, prunes=prunes)))
 
-    def _each(self, name: str, decide: Callable[[Any], Change | None]) -> Iterator[Change]:
-        for number, entry in enumerate(getattr(self._wanted, name), 1):
+    def _ordered_queues(self) -> list[tuple[int, QueueEntry]]:
+        """Return the queues with their numbers in the document, each behind its dead-letter queue."""
+        entries = dict(enumerate(self._wanted.queues, 1))
+        numbers = {name: one for one, entry in entries.items() if (name := _name_of(entry.name)) is not None}
+        targets = {one: numbers.get(self._target_of(entry) or "") for one, entry in entries.items()}
+        ordered: dict[int, QueueEntry] = {}
+        for first in entries:
+            chain: dict[int, None] = {}
+            number: int | None = first
+            while number is not None and number not in ordered and number not in chain:
+                chain[number] = None
+                number = targets[number]
+            way = [*chain]
+            if number in chain:
+                begin = way.index(number)
+                way[begin:] = self._opened(way[begin:], entries)
+            ordered |= {one: entries[one] for one in reversed(way)}
+        return list(ordered.items())
+
+    def _opened(self, circle: list[int], entries: dict[int, QueueEntry]) -> list[int]:
+        """Return a circle of dead-letter queues, each followed by its target, whose last one can be declared first.
+
+        Its target exists; if none does, the last one loses its target, and gets it when all are declared.
+        """
+        for place, number in enumerate(circle):
+            if self._dry_run.state.queue_named(self._target_of(entries[number]) or "") is not None:
+                return circle[place + 1 :] + circle[: place + 1]
+        last = entries[circle[-1]]
+        self._closing.append((circle[-1], last))
+        entries[circle[-1]] = last._replace(settings={**last.settings, "dead_letter": ""})
+        return circle
+
+    def _target_of(self, entry: QueueEntry) -> str | None:
+        """Return the name of the dead-letter queue of a queue of the document, None if it has none."""
+        try:
+            return _name_of(self._settings(entry).dead_letter)
+        except Refused:
+            # The decision on the queue refuses it, with its place.
+            return None
+
+    def _each(
+        self, name: str, decide: Callable[[Any], Change | None], entries: Iterable[tuple[int, Any]] | None = None
+    ) -> Iterator[Change]:
+        for number, entry in enumerate(getattr(self._wanted, name), 1) if entries is None else entries:
             try:
                 change = decide(entry)
             except Refused as refusal:
@@ -234,8 +280,9 @@ class _Planner:
             before = update.read(self._dry_run.state)
             try:
                 after = self._dry_run.do(update)
-            except Refused:
-                raise refusal from None
+            except Refused as why:
+                # What is there may change, but not to this: the second refusal names the setting.
+                raise why from refusal
         return Change(ChangeKind.UPDATE, entry, values=differing(before, after))
 
     def _added(self, entry: Entry, command: Command) -> Change | None:

@@ -3,7 +3,7 @@
 With --at the commands read the log, and send no request to a broker.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -25,7 +25,8 @@ from ambermq.tools.wiring.setting_options import given_settings, setting_options
 __all__ = ["queue"]
 
 _COLUMNS: Final = ("name", "available", "acquired", "consumers", "bytes", "published", "accepted", "failed")
-
+_STATES: Final = ("scheduled", "delayed", "undeliverable", "paused")
+"""What says why messages are not delivered: columns of a table in which a queue has it."""
 
 _LAZY: Final = {
     "browse": (
@@ -60,13 +61,22 @@ def queue() -> None:
 def list_queues(at: str | None, url: str | None, data: str | None, output: str) -> None:
     """List all queues with their counts, the oldest first.
 
-    JSON has every attribute.
+    The table says which queues are paused, or have messages that are scheduled, delayed or undeliverable, if there are
+    any. JSON has every attribute.
     """
     if at is not None:
-        print_rows(_rows_at(at, url, data), _COLUMNS, output)
+        _print_queues(_rows_at(at, url, data), output)
         return
     with _management(url, data) as management:
-        print_rows(management.queues(), _COLUMNS, output)
+        _print_queues(management.queues(), output)
+
+
+def _print_queues(rows: Iterable[Mapping[str, Any]], output: str) -> None:
+    columns = _COLUMNS
+    if output == "table":
+        rows = list(rows)
+        columns += tuple(name for name in _STATES if any(row.get(name) for row in rows))
+    print_rows(rows, columns, output)
 
 
 @queue.command("show", epilog="Example: ambermq queue show orders --data ./data")

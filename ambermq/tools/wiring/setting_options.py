@@ -19,7 +19,10 @@ _METAVARS: Final = {
     SettingKind.DURATION: "DURATION",
     SettingKind.FIELD: "FIELD",
 }
-_EXPECTED: Final = {SettingKind.BYTES: "a size such as 64MiB", SettingKind.DURATION: "a duration such as 10min"}
+_EXPECTED: Final = {
+    SettingKind.BYTES: "a size such as 64MiB",
+    SettingKind.DURATION: "a duration such as 10min, from 1ms to 36,500 days,",
+}
 
 
 class _Value(click.ParamType[int | str | bool]):
@@ -63,9 +66,11 @@ def _milliseconds(text: str) -> Any:
     from ambermq.tools.past.moment_option import parse_duration  # noqa: PLC0415 - few commands have such a value
 
     try:
-        return parse_duration(text) // 1000
+        duration_us = parse_duration(text)
     except ToolError:
         return text
+    # A time below a millisecond is not 0, which would switch the setting off.
+    return duration_us // 1000 if duration_us >= 1000 or not duration_us else text
 
 
 def setting_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -124,6 +124,10 @@ def test_what_just_fits_is_taken(text: str) -> None:
             f"[[templates]]\nname = 'a'\nmessages_max = {1 << 63}",
             "messages_max is invalid: expected a whole number from 0",
         ),
+        (
+            "[[templates]]\nname = 'a'\ndead_letter = '/queue/b'",
+            "dead_letter is invalid: expected an address, found no node at '/queue/b'",
+        ),
         ("[[templates]]\nname = 'a'\nattach = 'm'", "attach is invalid: expected a list of"),
         ("[[templates]]\nname = 'a'\nattach = [{}]", "attach is invalid: expected the name of a muxer, found none"),
         ("[[templates]]\nname = 'a'\nattach = [{muxer = 'm', x = 1}]", "attach is invalid: expected muxer and one of"),

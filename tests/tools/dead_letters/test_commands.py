@@ -85,7 +85,10 @@ def test_purging_names_what_it_removes(on_broker: Run) -> None:
         (("dlq", "show", "bad", "--since", "17"), ExitCode.USAGE, "--since names an offset"),
         (("dlq", "show", "bad", "--reason", "bored"), ExitCode.USAGE, "'bored' is not one of"),
         (("queue", "move", "bad", "bad"), ExitCode.FAILED, "are there already"),
-        (("queue", "declare", "bad3", "--dead-letter", "bad3"), ExitCode.FAILED, "not a dead-letter queue of its own"),
+        (("queue", "move", "bad", "nowhere", "--selector", "no = 1"), ExitCode.NOT_FOUND, "no queue 'nowhere'"),
+        (("queue", "copy", "bad", "nowhere", "--dry-run"), ExitCode.NOT_FOUND, "no queue 'nowhere'"),
+        (("dlq", "redrive", "bad", "--to", "nowhere", "--dry-run"), ExitCode.NOT_FOUND, "no queue 'nowhere'"),
+        (("queue", "declare", "bad3", "--dead-letter", "bad3"), ExitCode.FAILED, "cannot be its own dead-letter queue"),
         (("queue", "declare", "bad2", "--dead-letter", "/muxers/none"), ExitCode.NOT_FOUND, "no muxer 'none'"),
     ],
 )
@@ -104,12 +107,12 @@ class _Interrupted(MessageMoves):
     def __init__(self) -> None:
         self.requests = 0
 
-    def request(self, operation: str, *_: Any, **__: Any) -> tuple[int, dict[str, Any]]:
+    def request(self, operation: str, *maps: Any, **_: Any) -> tuple[int, dict[str, Any]]:
         """Answer as a broker; raise KeyboardInterrupt at the second move."""
         if operation == "FIND":
             rows = [{"offset": number} for number in range(1000)]
             return 200, {"messages": rows, "is_end": False, "next": 1000, "end": 5000, "is_reading": False}
-        self.requests += 1
+        self.requests += bool(maps[-1]["offsets"])
         if self.requests > 1:
             raise KeyboardInterrupt
         return 200, {"moved": 1000, "to": ["r"]}

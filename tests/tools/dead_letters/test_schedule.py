@@ -36,7 +36,7 @@ def test_scheduled_messages_are_listed_and_cancelled(on_broker: Run, broker: Chi
     assert (done.exit_code, done.stdout) == (ExitCode.OK, "cancelled 2 messages of s1\n")
     again = on_broker("schedule", "cancel", "s1", "--message-id", "a", "--message-id", "c", "--output", "json")
     assert (again.exit_code, json.loads(again.stdout)) == (ExitCode.FAILED, {"name": "s1", "cancelled": 1, "gone": 1})
-    assert "1 of the named messages are not scheduled" in again.stderr
+    assert "1 of the named messages is not scheduled: no message-id a; `ambermq schedule list s1`" in again.stderr
     assert json.loads(on_broker("schedule", "list", "s1", "--output", "json").stdout) == []
     assert on_broker("schedule", "cancel", "s1").exit_code == ExitCode.USAGE
 

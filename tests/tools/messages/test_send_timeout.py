@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+from ambermq.protocol.resources.resource import Resource
 from ambermq.tools.broker.child_broker import ChildBroker
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import Management
-from ambermq.tools.messages.publisher import Publisher
+from ambermq.tools.messages.publisher import ADVICE, Publisher
 from ambermq.tools.terminal.exit_codes import ExitCode
+from tests.docs.pages import rows
 from tests.tools.conftest import Run
 
 
@@ -32,6 +34,13 @@ def test_a_sender_without_credit_hears_why_and_ends(run: Run, tmp_path: Path) ->
     finally:
         assert broker.stop() == ExitCode.OK
     assert broker.stderr_path.read_text().count("producers held back") == 1
+
+
+def test_each_reason_has_its_advice() -> None:
+    """The page for clients lists the reasons, and the command knows what to do about each."""
+    listed = {row[0].strip("`| ") for row in rows("docs/clients.md", "## When the broker holds a sender back")}
+    assert listed == set(ADVICE)
+    assert {one.reason for one in Resource} < listed
 
 
 def test_a_sender_hears_of_a_full_queue_and_of_its_end(run: Run, broker: ChildBroker) -> None:

@@ -126,12 +126,12 @@ def test_a_conflict_is_shown_and_nothing_is_done(on_broker: Run, tmp_path: Path)
     shown = on_broker("wiring", "diff", file)
     assert shown.exit_code == ExitCode.DIFFERENT
     assert (
-        "! muxer net (lossy): muxer 'net' exists as simple, but the request asks for lossy, probability 0.5, seed 0\n"
-        in shown.stdout
+        "! muxer net (lossy): muxer 'net' is of class simple, which does not change, but the request asks for class "
+        "lossy: declare another muxer, and move the attachments\n" in shown.stdout
     )
     refused = on_broker("wiring", "apply", file)
     assert (refused.exit_code, refused.stdout) == (ExitCode.FAILED, "")
-    assert "exists as simple" in refused.stderr
+    assert "is of class simple" in refused.stderr
     assert "colours" not in on_broker("muxer", "list").stdout
 
 

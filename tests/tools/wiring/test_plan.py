@@ -151,14 +151,47 @@ def test_what_is_there_otherwise_is_a_conflict() -> None:
     wanted = Wiring((MuxerEntry("a", MuxerKind.LOSSY),), (QueueEntry("q", "normal"),))
     muxer, queue = broker.plan(wanted).changes
     assert (muxer.sign, queue.sign) == ("!", "!")
-    assert (
-        muxer.text
-        == "muxer a (lossy): muxer 'a' exists as simple, but the request asks for lossy, probability 1.0, seed 0"
+    assert muxer.text == (
+        "muxer a (lossy): muxer 'a' is of class simple, which does not change, but the request asks for class lossy: "
+        "declare another muxer, and move the attachments"
     )
     assert queue.text.endswith(
-        "exists with messages_max 3, priorities False, groups False of template 'spare', "
-        "but the request asks for messages_max 0, priorities True, groups True of template 'normal'"
+        "queue 'q' was created from template 'spare', which does not change, but the request asks for template "
+        "'normal': declare another queue from that one, and move to it"
     )
+
+
+def test_dead_letter_queues_come_before_those_that_name_them() -> None:
+    """Wherever the document has them, also those whose settings never change; a circle is closed by an update."""
+    broker = Broker()
+    queues = (
+        QueueEntry("a", None, {"dead_letter": "b"}),
+        QueueEntry("b", None, {"last_value": "key", "dead_letter": "/queues/c"}),
+        QueueEntry("c", None, {"lock_ms": 5, "dead_letter": "d"}),
+        QueueEntry("d", None, {"dead_letter": "c"}),
+    )
+    wanted = Wiring((), queues)
+    plan = broker.plan(wanted)
+    assert [(change.sign, change.text) for change in plan.changes] == [
+        ("+", "queue d"),
+        ("+", "queue c"),
+        ("+", "queue b"),
+        ("+", "queue a"),
+        ("~", "queue d: dead_letter none -> c"),
+    ]
+    broker.apply(plan)
+    assert broker.plan(wanted).changes == ()
+    assert broker.plan(wiring_of(broker.rows)).changes == ()
+
+
+def test_a_deleted_target_makes_no_queue_of_the_dry_run() -> None:
+    """A broker may have a queue whose dead-letter queue is gone: the document declares that one again."""
+    broker = Broker()
+    wanted = Wiring((), (QueueEntry("a", None, {"dead_letter": "b"}), QueueEntry("b", None, {"dead_letter": "a"})))
+    broker.apply(broker.plan(wanted))
+    broker.apply(Plan((Change(ChangeKind.REMOVE, wanted.queues[1]),)))
+    plan = broker.plan(wanted)
+    assert [(change.sign, change.text) for change in plan.changes] == [("+", "queue b")]
 
 
 def test_what_is_there_otherwise_and_may_change_is_updated() -> None:

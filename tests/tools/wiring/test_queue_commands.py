@@ -37,6 +37,28 @@ def test_a_listing_as_json_has_every_attribute(on_broker: Run) -> None:
     assert json.loads(on_broker("queue", "show", "q3", "--output", "json").stdout) == row
 
 
+def test_a_listing_says_why_nothing_is_delivered(on_broker: Run) -> None:
+    """A paused queue and one with scheduled messages are seen; without any there are no such columns."""
+    on_broker("queue", "declare", "halted")
+    assert "paused" not in on_broker("queue", "list").stdout
+    on_broker("queue", "pause", "halted")
+    on_broker("send", "halted", "--delay", "1h", "later")
+    head, *rows = (line.split() for line in on_broker("queue", "list").stdout.splitlines())
+    (row,) = (row for row in rows if row[0] == "halted")
+    assert (head[-2:], row[-2:]) == (["scheduled", "paused"], ["1", "yes"])
+    on_broker("queue", "delete", "halted", "--yes")
+
+
+def test_a_duration_that_cannot_be_is_refused(on_broker: Run) -> None:
+    """A time that rounds to 0 would switch the setting off without a word."""
+    for text in ("0.5ms", "36501d", "10", "-1s"):
+        refused = on_broker("queue", "declare", "timed", "--lock", text)
+        assert refused.exit_code == ExitCode.USAGE
+        assert f"expected a duration such as 10min, from 1ms to 36,500 days, or none, found {text!r}" in refused.stderr
+    assert on_broker("queue", "declare", "timed", "--lock", "36500d", "--expires", "0").exit_code == ExitCode.OK
+    on_broker("queue", "delete", "timed", "--yes")
+
+
 def test_a_queue_takes_more_or_fewer_from_now_on(on_broker: Run) -> None:
     """What it holds stays; 0 is the broker's own bound. Once more is done as well, and said to change nothing."""
     on_broker("queue", "declare", "q6", "--messages-max", 2)

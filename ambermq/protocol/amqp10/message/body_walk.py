@@ -40,7 +40,12 @@ def head_end(payload: Buffer) -> tuple[int, int]:
         code = scanner.next_code()
         if code >= Section.DATA:
             break
-        position, last = scanner.skip(), code
+        try:
+            position, last = scanner.skip(), code
+        except DecodeError as error:
+            where = f"the first {len(payload)} bytes (chunk_bytes) of a large message"
+            why = f"the sections before the body must be in {where}: {error.description}"
+            raise DecodeError(why) from error
     if position >= len(payload):
         raise DecodeError(f"the body does not begin in the first {len(payload)} bytes (chunk_bytes) of a large message")
     return position, last

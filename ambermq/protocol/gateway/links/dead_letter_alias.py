@@ -34,10 +34,17 @@ def dead_letter_queue(engine: EnginePort, name: str) -> str:
     queue = engine.state.queue_named(name)
     target = "" if queue is None else queue.settings.dead_letter
     parsed = parse_address(target, name_bytes_max=engine.config.name_bytes_max) if target else None
-    if parsed is None or parsed.kind is not NodeKind.QUEUE or engine.state.queue_named(parsed.name) is None:
-        why = f"there is no node at {name + ALIAS!r:.300}: queue {name!r:.80} has no dead-letter queue"
-        raise Refused(AmqpCondition.NOT_FOUND, why)
-    return queue_address(parsed.name)
+    if parsed is not None and parsed.kind is NodeKind.QUEUE and engine.state.queue_named(parsed.name) is not None:
+        return queue_address(parsed.name)
+    if queue is None:
+        why = f"no queue {name!r:.80}"
+    elif not target:
+        why = f"queue {name!r:.80} has no dead-letter queue (dead_letter)"
+    elif parsed is not None and parsed.kind is NodeKind.QUEUE:
+        why = f"the dead-letter queue {parsed.name!r:.80} of queue {name!r:.80} does not exist: declare it"
+    else:
+        why = f"the dead-letter target {target!r:.80} of queue {name!r:.80} is no queue"
+    raise Refused(AmqpCondition.NOT_FOUND, f"there is no node at {name + ALIAS!r:.300}: {why}")
 
 
 def resolved_terms(peer: LinkPeer, terms: ConsumingTerms) -> ConsumingTerms:

@@ -57,5 +57,5 @@ def test_contents_are_not_kept() -> None:
 @pytest.mark.parametrize("payload", [b"\x00\x53\x70\x45", b"\x00\x53\x74\xd1\x00\x00\xff\xff\x00\x00\x00\x00", b""])
 def test_a_head_without_the_beginning_of_a_body_is_refused(payload: bytes) -> None:
     """The sections before the body do not fit into the first piece."""
-    with pytest.raises(DecodeError):
+    with pytest.raises(DecodeError, match=rf"in the first {len(payload)} bytes \(chunk_bytes\) of a large message"):
         head_end(payload)
