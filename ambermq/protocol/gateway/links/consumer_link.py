@@ -611,7 +611,11 @@ class ConsumerLink:
         """
         consumer_link, first_id, count, state = effect.reply
         if consumer_link.is_open:
-            consumer_link.link.settle_sent(first_id, count, _REJECTED if type(state) is Rejected else state)
+            link = consumer_link.link
+            link.settle_sent(first_id, count, _REJECTED if type(state) is Rejected else state)
+            if effect.consumer:
+                # The messages may come again to this link, under the same tags.
+                link.session.settlements.flush()
 
 
 def redelivered(body: Buffer, entry: Entry | None, now_us: int = 0, added: Mapping[str, Any] | None = None) -> Buffer:
