@@ -32,7 +32,7 @@ from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.entry_word import pack_words, unpack_words
 from ambermq.engine.entries.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.errors import EngineError
-from ambermq.engine.events import Event, Published
+from ambermq.engine.events import Event, Published, QueueConfigured
 from ambermq.engine.fold.apply import apply
 from ambermq.engine.loop.schedule import SOON
 from ambermq.engine.model.queue import Queue
@@ -351,6 +351,8 @@ class Mix:
     def _discharge(self, one: Open) -> None:
         self.transactions.remove(one)
         self._discharged.append(one)
+        # A lock that has ended within a transaction is looked at again a moment after it.
+        self._locks.update(dict.fromkeys(self._locks.keys() & one.transaction.retirements.keys(), self.rig.now_us))
         self._submit(Discharge(one, one.transaction, self.rng.random() < 0.3))
 
     def _move(self) -> None:
@@ -445,6 +447,11 @@ class Mix:
             self.ledger.note(state, event, self._selecting)
             if type(event) is Published:
                 self._note_bodies(state, event)
+            elif type(event) is QueueConfigured:
+                window_ms = state.queues[event.queue].settings.dedup_window_ms
+                if window_ms != event.settings.dedup_window_ms:
+                    # A longer window brings no id back that is forgotten.
+                    self._ids = {key: since for key, since in self._ids.items() if key[0] != event.queue}
             state = apply(state, event)
         self._folded = state
         assert not loop.log.draft.record_count
