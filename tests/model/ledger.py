@@ -19,6 +19,8 @@ from ambermq.engine.events import (
     Discarded,
     Due,
     Duplicated,
+    LinkEnded,
+    LinkResumed,
     Moved,
     Published,
     Purged,
@@ -278,10 +280,25 @@ def _damaged(_ledger: Ledger, _state: State, _event: Damaged) -> None:
     raise AssertionError("nothing is damaged here")
 
 
-def _started(ledger: Ledger, _: State, __: Started) -> None:
+def _ended(ledger: Ledger, state: State, event: LinkEnded) -> None:
+    suspended = state.suspended[event.link]
+    queue = state.queues.get(suspended.queue)
+    for entry, place in list(ledger.places.get(suspended.queue, {}).items()):
+        if place == event.link:
+            _return(ledger, state, queue, entry, event.time_us, is_failed=True)
+
+
+def _resumed(ledger: Ledger, _: State, event: LinkResumed) -> None:
+    for places in ledger.places.values():
+        for entry, place in places.items():
+            if place == event.link:
+                places[entry] = event.successor
+
+
+def _started(ledger: Ledger, _: State, event: Started) -> None:
     for queue, places in ledger.places.items():
         for entry, place in places.items():
-            if place > WAITS:
+            if place > WAITS and place not in event.kept:
                 places[entry] = WAITS
                 ledger.restless.add(queue)
                 ledger.counted.add((queue, entry))
@@ -318,6 +335,8 @@ _NOTES: dict[type, Any] = {
     Discarded: _discarded,
     Due: _due,
     Duplicated: _duplicated,
+    LinkEnded: _ended,
+    LinkResumed: _resumed,
     Moved: _moved,
     Published: _published,
     Purged: _purged,

@@ -29,6 +29,7 @@ from ambermq.engine.commands import (
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import Answered, ConsumerReady, Deliver, Effect, ProducerReady, PublishDone
 from ambermq.engine.entries.discard_reason import MoveReason
+from ambermq.engine.entries.entry import Entry
 from ambermq.engine.entries.entry_word import pack_words, unpack_words
 from ambermq.engine.entries.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.errors import EngineError
@@ -428,8 +429,7 @@ class Mix:
     def _delivered(self, deliver: Deliver) -> None:
         self.delivered += len(deliver.words)
         for word, body in zip(deliver.words, deliver.bodies, strict=True):
-            assert isinstance(body, bytes | bytearray | memoryview)
-            assert bytes(body) == self.bodies[self.ledger.origins[word >> 16]]
+            assert self.whole(body) == self.bodies[self.ledger.origins[word >> 16]]
             if deliver.lock_ms and not deliver.settled:
                 self._locks[deliver.consumer, word] = self.rig.now_us + 1000 * deliver.lock_ms
 
@@ -463,12 +463,12 @@ class Mix:
 
     def _note_bodies(self, state: State, event: Published) -> None:
         words = unpack_words(event.words)
-        while (bodies := self.rig.loop.messages(words, None)) is None:
+        entries = [Entry(chunks=event.chunks)] if event.chunks else None
+        while (bodies := self.rig.loop.messages(words, entries)) is None:
             self.rig.completed()
         for word, body in zip(words, bodies, strict=True):
-            assert isinstance(body, bytes | bytearray | memoryview)
-            self.bodies[word >> 16] = bytes(body)
-            number = int(bytes(body[:8]))
+            self.bodies[word >> 16] = whole = self.whole(body)
+            number = int(whole[:8])
             assert number not in self._stored
             self._stored.add(number)
             for queue in event.queues:
@@ -478,6 +478,11 @@ class Mix:
                 assert not is_in_window or queue in self.ledger.restless, "a duplicate is stored"
                 if window_us:
                     self._ids[queue, number // 2] = state.elapsed_us(event.time_us)
+
+    def whole(self, body: Any) -> bytes:
+        """Return a message as it was sent."""
+        assert isinstance(body, bytes | bytearray | memoryview)
+        return bytes(body)
 
     def _check_limits(self, queue: Queue) -> None:
         settings, ledger = queue.settings, self.ledger
