@@ -134,10 +134,15 @@ class LocksExpired(Struct):
 
 @final
 class OutcomeApplied(Struct):
-    """A consumer's outcome is durable; `reply` is that of the command Settle."""
+    """A consumer's outcome is durable; `reply` is that of the command Settle, None if there is nothing to answer."""
 
     reply: Any
     after: int = AT_CLOSE
+    consumer: int = 0
+    """The consumer, if the messages return to their queue: what it gets later waits for this effect.
+
+    A delivery-tag names an entry: the receiver must hear that it is settled before it comes again. 0: nothing returns.
+    """
 
 
 @final

@@ -22,13 +22,29 @@ from ambermq.tools.terminal.errors import ToolError
 from tests.crash.campaign import run_campaign
 from tests.crash.campaigns.compaction import rounds_of, run_compaction_campaign
 from tests.crash.campaigns.file_system import KINDS, why_not
+from tests.crash.campaigns.holdings import HELD, run_holding_campaign
 from tests.crash.campaigns.mixes import run_mixes
 from tests.crash.campaigns.power_cut import run_power_campaign
 from tests.crash.campaigns.queues import run_queue_campaign
+from tests.crash.campaigns.resumptions import run_resumption_campaign
 from tests.crash.campaigns.snapshots import run_snapshot_campaign
 
-_COUNTS: Final = {"kills": 200, "snapshots": 100, "compactions": 50, "cuts": 50, "mixes": 2000, "queues": 60}
+_COUNTS: Final = {
+    "kills": 200,
+    "snapshots": 100,
+    "compactions": 50,
+    "cuts": 50,
+    "mixes": 2000,
+    "queues": 60,
+    "resumptions": 60,
+    "groups": 30,
+    "locks": 30,
+}
 """The campaigns, and how many kills or cuts each has."""
+
+_MAP_BYTES: Final = 32 << 10
+_SHORT_MAP_BYTES: Final = 300
+"""Short maps are cut, and links attach again and again until they are complete."""
 
 Part = tuple[str, Callable[[], str], Callable[[Path], tuple[str, ...]]]
 """The name of a part, why it cannot run here, and the campaign, which prints its figures and returns its faults."""
@@ -51,7 +67,7 @@ def main() -> int:
 
 def _parts(seed: int, counts: dict[str, int]) -> list[Part]:
     """Return the parts that are asked for."""
-    kills, snapshots, compactions, cuts, mixes, queues = counts.values()
+    kills, snapshots, compactions, cuts, mixes, queues, *_ = counts.values()
     parts: list[Part] = []
     if kills:
         parts.append((f"{kills} kills under load", str, partial(_run_under_load, seed, kills)))
@@ -68,6 +84,13 @@ def _parts(seed: int, counts: dict[str, int]) -> list[Part]:
         parts.append((f"{mixes} mixes of queue settings", str, lambda _: run_mixes(seed=seed, mixes=mixes)))
     if queues:
         parts.append((f"{queues} kills in commands on queues", str, partial(_run_queues, seed, queues)))
+    for name, map_bytes in (("resumptions", _MAP_BYTES), ("resumptions", _SHORT_MAP_BYTES)):
+        if count := counts[name] // 2:
+            what = f"{count} kills of resumed links with unsettled maps of {map_bytes} bytes"
+            parts.append((what, str, partial(_run_resumptions, seed, count, map_bytes)))
+    for name in HELD:
+        if counts[name]:
+            parts.append((f"{counts[name]} kills with {name}", str, partial(_run_holdings, seed, counts[name], name)))
     return parts
 
 
@@ -135,6 +158,18 @@ def _run_queues(seed: int, kills: int, directory: Path) -> tuple[str, ...]:
     result = run_queue_campaign(directory, seed=seed, kills=kills)
     done = ", ".join(f"{count} in {kind}" for kind, count in sorted(result.kinds.items()))
     print(f"{kills} kills in commands on queues: {done}; {result.cut_short} commands were cut short")
+    return tuple(result.faults)
+
+
+def _run_resumptions(seed: int, kills: int, map_bytes: int, directory: Path) -> tuple[str, ...]:
+    result = run_resumption_campaign(directory, seed=seed, kills=kills, map_bytes=map_bytes)
+    print(result.text)
+    return tuple(result.faults)
+
+
+def _run_holdings(seed: int, kills: int, kind: str, directory: Path) -> tuple[str, ...]:
+    result = run_holding_campaign(directory, kind, seed=seed, kills=kills)
+    print(result.text)
     return tuple(result.faults)
 
 

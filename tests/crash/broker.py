@@ -4,6 +4,7 @@ Rule 1. A machine may be busy: a start has 600 s, and so has an end. The longest
 Rule 2. A start that ends without the ready line is a fault, and ends the campaign.
 """
 
+import signal
 from functools import partial
 from pathlib import Path
 from typing import Final, final
@@ -43,6 +44,12 @@ class CampaignBroker(ChildBroker):
         )
         self.start_seconds_max = 0.0
         """The duration of the longest start."""
+
+    def strike(self) -> None:
+        """Send SIGKILL, from any thread, and return at once; `kill` waits for the end."""
+        process = self._process
+        if process is not None:
+            process.send_signal(signal.SIGKILL)
 
     def restart(self) -> None:
         """Start the broker; raise StartFailed with its last log line if it ends without being ready."""

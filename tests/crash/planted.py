@@ -6,6 +6,12 @@
     body-changed          one byte of the first delivery after a start, and of each 50th, is another
     file-left             a start leaves a file that the manifest does not name
     start-failed          a start on an existing log ends with an error
+    move-halved           a start takes moved messages from their queue, and puts them on no other
+    commit-halved         a start applies half of each run of published messages
+    tags-forgotten        a start forgets the delivery-tags that it keeps for senders
+    deliveries-forgotten  a start returns what links hold that may be resumed
+    group-shared          messages of one group go to any consumer
+    lock-short            a lock ends after half of its time
     start-slow            no fault: a start takes 1.5 s longer, as on a busy machine
 
 Run as a file, `planted.py NAME ARGUMENTS` is the command `ambermq` with this fault. The first two faults break promises
@@ -19,13 +25,20 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec.structs import replace
+
+from ambermq.engine.decide import decide
 from ambermq.engine.effects import Deliver, Effect
-from ambermq.engine.events import ClockStepped, Event, Published
+from ambermq.engine.entries.discard_reason import MoveReason
+from ambermq.engine.entries.entry_word import WORD_BYTES, size_of, unpack_words
+from ambermq.engine.events import ClockStepped, Event, Moved, Published
 from ambermq.engine.fold.apply import apply
 from ambermq.engine.loop import recovery
 from ambermq.engine.loop.effect_release import EffectRelease
 from ambermq.engine.loop.pending_effects import PendingEffects
-from ambermq.engine.model.state import State
+from ambermq.engine.loop.timers.lock_timers import LockTimers
+from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.state import EMPTY_STATE, State
 from ambermq.log.errors import LogError
 from ambermq.log.manifest import manifest
 from ambermq.log.manifest.manifest import segments_path
@@ -137,6 +150,56 @@ def _start_failed() -> None:
     _replace(Recovery, "log", log_or_fail)
 
 
+def _apply_otherwise(change: Callable[[Event], Event]) -> None:
+    _replace(recovery, "apply", lambda state, event: apply(state, change(event)))
+
+
+def _move_halved() -> None:
+    def change(event: Event) -> Event:
+        is_command = isinstance(event, Moved) and event.reason in (MoveReason.MOVED, MoveReason.REDRIVEN)
+        return replace(event, targets=()) if is_command else event
+
+    _apply_otherwise(change)
+
+
+def _commit_halved() -> None:
+    def change(event: Event) -> Event:
+        if not isinstance(event, Published) or len(event.words) < 2 * WORD_BYTES:
+            return event
+        words = event.words[: len(event.words) // WORD_BYTES // 2 * WORD_BYTES]
+        return replace(event, words=words, size=sum(map(size_of, unpack_words(words))))
+
+    _apply_otherwise(change)
+
+
+def _tags_forgotten() -> None:
+    fold = recovery._fold
+
+    def fold_without_tags(*arguments: Any) -> tuple[State, ClockStepped | None]:
+        state, stepped = fold(*arguments)
+        return state.with_fields(tags=EMPTY_STATE.tags), stepped
+
+    _replace(recovery, "_fold", fold_without_tags)
+
+
+def _deliveries_forgotten() -> None:
+    _replace(decide, "kept_at_start", lambda *_: ())
+
+
+def _group_shared() -> None:
+    _replace(Queue, "has_groups", property(lambda _: False))
+
+
+def _lock_short() -> None:
+    start = LockTimers.start
+
+    def start_short(self: LockTimers, *arguments: Any) -> None:
+        *others, lock_ms = arguments
+        start(self, *others, lock_ms // 2)
+
+    _replace(LockTimers, "start", start_short)
+
+
 def _start_slow() -> None:
     time.sleep(_SLOW_SECONDS)
 
@@ -148,6 +211,12 @@ PLANTS: Final[Mapping[str, Callable[[], None]]] = {
     "body-changed": _body_changed,
     "file-left": _file_left,
     "start-failed": _start_failed,
+    "move-halved": _move_halved,
+    "commit-halved": _commit_halved,
+    "tags-forgotten": _tags_forgotten,
+    "deliveries-forgotten": _deliveries_forgotten,
+    "group-shared": _group_shared,
+    "lock-short": _lock_short,
     "start-slow": _start_slow,
 }
 """The function that plants each fault in this process."""

@@ -19,6 +19,8 @@ from ambermq.engine.events import (
     Discarded,
     Due,
     Duplicated,
+    LinkEnded,
+    LinkResumed,
     Moved,
     Published,
     Purged,
@@ -195,11 +197,14 @@ def _acquired(ledger: Ledger, state: State, event: Acquired, selecting: frozense
             ledger._fresh[line] = entry
         ledger._seen.add(key)
     if not selecting & set(event.consumers) and not queue.has_groups:
-        _check_priorities(queue, words)
+        _check_priorities(queue, words, now_us)
 
 
-def _check_priorities(queue: Any, words: Any) -> None:
-    """No available message without group and exclusions is of a higher priority than one that was taken."""
+def _check_priorities(queue: Any, words: Any, now_us: int) -> None:
+    """No available message without group and exclusions is of a higher priority than one that was taken.
+
+    An expired one is passed by: its timer may be late.
+    """
     lowest = min(queue.entries.get(word >> 16, PLAIN).priority for word in words)
     taken = set(words)
     for priority in queue.serving_order:
@@ -207,7 +212,8 @@ def _check_priorities(queue: Any, words: Any) -> None:
             return
         for word in (word for one in queue.available_of(priority) for word in one):
             column = queue.entries.get(word >> 16, PLAIN)
-            assert word in taken or column.excluded or column.group, "a higher priority waits"
+            is_expired = 0 < column.expires_us <= now_us
+            assert word in taken or column.excluded or column.group or is_expired, "a higher priority waits"
 
 
 def _settled(ledger: Ledger, state: State, event: Settled) -> None:
@@ -274,10 +280,25 @@ def _damaged(_ledger: Ledger, _state: State, _event: Damaged) -> None:
     raise AssertionError("nothing is damaged here")
 
 
-def _started(ledger: Ledger, _: State, __: Started) -> None:
+def _ended(ledger: Ledger, state: State, event: LinkEnded) -> None:
+    suspended = state.suspended[event.link]
+    queue = state.queues.get(suspended.queue)
+    for entry, place in list(ledger.places.get(suspended.queue, {}).items()):
+        if place == event.link:
+            _return(ledger, state, queue, entry, event.time_us, is_failed=True)
+
+
+def _resumed(ledger: Ledger, _: State, event: LinkResumed) -> None:
+    for places in ledger.places.values():
+        for entry, place in places.items():
+            if place == event.link:
+                places[entry] = event.successor
+
+
+def _started(ledger: Ledger, _: State, event: Started) -> None:
     for queue, places in ledger.places.items():
         for entry, place in places.items():
-            if place > WAITS:
+            if place > WAITS and place not in event.kept:
                 places[entry] = WAITS
                 ledger.restless.add(queue)
                 ledger.counted.add((queue, entry))
@@ -314,6 +335,8 @@ _NOTES: dict[type, Any] = {
     Discarded: _discarded,
     Due: _due,
     Duplicated: _duplicated,
+    LinkEnded: _ended,
+    LinkResumed: _resumed,
     Moved: _moved,
     Published: _published,
     Purged: _purged,

@@ -29,10 +29,11 @@ from ambermq.engine.commands import (
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import Answered, ConsumerReady, Deliver, Effect, ProducerReady, PublishDone
 from ambermq.engine.entries.discard_reason import MoveReason
+from ambermq.engine.entries.entry import Entry
 from ambermq.engine.entries.entry_word import pack_words, unpack_words
 from ambermq.engine.entries.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.errors import EngineError
-from ambermq.engine.events import Event, Published
+from ambermq.engine.events import Event, Published, QueueConfigured
 from ambermq.engine.fold.apply import apply
 from ambermq.engine.loop.schedule import SOON
 from ambermq.engine.model.queue import Queue
@@ -351,6 +352,8 @@ class Mix:
     def _discharge(self, one: Open) -> None:
         self.transactions.remove(one)
         self._discharged.append(one)
+        # A lock that has ended within a transaction is looked at again a moment after it.
+        self._locks.update(dict.fromkeys(self._locks.keys() & one.transaction.retirements.keys(), self.rig.now_us))
         self._submit(Discharge(one, one.transaction, self.rng.random() < 0.3))
 
     def _move(self) -> None:
@@ -426,8 +429,7 @@ class Mix:
     def _delivered(self, deliver: Deliver) -> None:
         self.delivered += len(deliver.words)
         for word, body in zip(deliver.words, deliver.bodies, strict=True):
-            assert isinstance(body, bytes | bytearray | memoryview)
-            assert bytes(body) == self.bodies[self.ledger.origins[word >> 16]]
+            assert self.whole(body) == self.bodies[self.ledger.origins[word >> 16]]
             if deliver.lock_ms and not deliver.settled:
                 self._locks[deliver.consumer, word] = self.rig.now_us + 1000 * deliver.lock_ms
 
@@ -445,6 +447,11 @@ class Mix:
             self.ledger.note(state, event, self._selecting)
             if type(event) is Published:
                 self._note_bodies(state, event)
+            elif type(event) is QueueConfigured:
+                window_ms = state.queues[event.queue].settings.dedup_window_ms
+                if window_ms != event.settings.dedup_window_ms:
+                    # A longer window brings no id back that is forgotten.
+                    self._ids = {key: since for key, since in self._ids.items() if key[0] != event.queue}
             state = apply(state, event)
         self._folded = state
         assert not loop.log.draft.record_count
@@ -456,12 +463,12 @@ class Mix:
 
     def _note_bodies(self, state: State, event: Published) -> None:
         words = unpack_words(event.words)
-        while (bodies := self.rig.loop.messages(words, None)) is None:
+        entries = [Entry(chunks=event.chunks)] if event.chunks else None
+        while (bodies := self.rig.loop.messages(words, entries)) is None:
             self.rig.completed()
         for word, body in zip(words, bodies, strict=True):
-            assert isinstance(body, bytes | bytearray | memoryview)
-            self.bodies[word >> 16] = bytes(body)
-            number = int(bytes(body[:8]))
+            self.bodies[word >> 16] = whole = self.whole(body)
+            number = int(whole[:8])
             assert number not in self._stored
             self._stored.add(number)
             for queue in event.queues:
@@ -471,6 +478,11 @@ class Mix:
                 assert not is_in_window or queue in self.ledger.restless, "a duplicate is stored"
                 if window_us:
                     self._ids[queue, number // 2] = state.elapsed_us(event.time_us)
+
+    def whole(self, body: Any) -> bytes:
+        """Return a message as it was sent."""
+        assert isinstance(body, bytes | bytearray | memoryview)
+        return bytes(body)
 
     def _check_limits(self, queue: Queue) -> None:
         settings, ledger = queue.settings, self.ledger

@@ -102,7 +102,9 @@ def started(state: State, context: DecisionContext) -> list[Event]:
 
 
 def _settle(state: State, command: Settle, context: DecisionContext) -> Decision:
-    effects: list[Effect] = [] if command.reply is None else [OutcomeApplied(command.reply)]
+    effects: list[Effect] = []
+    if command.reply is not None:
+        effects.append(OutcomeApplied(command.reply, consumer=command.consumer if command.outcome.returns else 0))
     # Locks expire of suspended links, too.
     consumer = state.consumers.get(command.consumer) or state.suspended.get(command.consumer)
     queue = None if consumer is None else state.queues.get(consumer.queue)

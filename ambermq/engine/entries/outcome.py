@@ -31,6 +31,11 @@ class Outcome:
     description: str = ""
     """rejected: the description of the consumer's error; modified: why the broker has ended the delivery."""
 
+    @property
+    def returns(self) -> bool:
+        """Whether the messages return to their queue."""
+        return self.kind >= OutcomeKind.RELEASED
+
 
 ACCEPTED = Outcome(OutcomeKind.ACCEPTED)
 RELEASED = Outcome(OutcomeKind.RELEASED)

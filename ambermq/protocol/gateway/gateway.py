@@ -222,6 +222,9 @@ class Gateway:
 
     def _carry_out(self, effect: Effect) -> None:
         match effect:
+            case OutcomeApplied(reply=None):
+                # The end of its transaction has the answer.
+                pass
             case OutcomeApplied():
                 ConsumerLink.answer(effect)
                 answered: ConsumerLink = effect.reply[0]

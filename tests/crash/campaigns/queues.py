@@ -55,16 +55,22 @@ class QueueResult:
     faults: list[str] = field(default_factory=list)
 
 
-def run_queue_campaign(directory: Path, *, seed: int, kills: int, kinds: Sequence[str] = ()) -> QueueResult:
-    """Run a campaign in a directory of its own and return what it came to; `kinds` empty: of all kinds in turn."""
+def run_queue_campaign(
+    directory: Path, *, seed: int, kills: int, kinds: Sequence[str] = (), plant: str = "", at_end: bool = False
+) -> QueueResult:
+    """Run a campaign in a directory of its own and return what it came to; `kinds` empty: of all kinds in turn.
+
+    `plant` names a planted fault; `at_end`: the kill comes after the command, when that has surely done something.
+    """
     result, chance = QueueResult(), random.Random(seed)
-    broker = CampaignBroker(directory / "data")
+    broker = CampaignBroker(directory / "data", plant=plant)
     try:
         broker.restart()
         for number in range(kills):
             kind = (kinds or list(KINDS))[number % len(kinds or KINDS)]
             name = f"{kind.replace(chr(32), chr(45))}-{number}"
-            _one_kill(broker, KINDS[kind](broker, name, chance), kind, chance, result)
+            job = KINDS[kind](broker, name, chance)
+            _one_kill(broker, job, kind, _JOB_SECONDS if at_end else chance.uniform(0.0, job.seconds), result)
     except StartFailed as failure:
         result.faults.append(str(failure))
     finally:
@@ -72,11 +78,11 @@ def run_queue_campaign(directory: Path, *, seed: int, kills: int, kinds: Sequenc
     return result
 
 
-def _one_kill(broker: CampaignBroker, job: "_Job", kind: str, chance: random.Random, result: QueueResult) -> None:
+def _one_kill(broker: CampaignBroker, job: "_Job", kind: str, seconds: float, result: QueueResult) -> None:
     job.prepare()
     work = threading.Thread(target=_run_quietly, args=(job.run,), daemon=True)
     work.start()
-    work.join(chance.uniform(0.0, job.seconds))
+    work.join(seconds)
     result.cut_short += work.is_alive()
     broker.kill()
     work.join(_JOB_SECONDS)

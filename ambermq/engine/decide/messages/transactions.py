@@ -23,7 +23,7 @@ from ambermq.engine.decide.messages.duplicates import Duplicates, IdWindows, dup
 from ambermq.engine.decide.messages.last_values import Keys
 from ambermq.engine.decide.messages.overflow import displaced
 from ambermq.engine.decide.messages.stored import published
-from ambermq.engine.effects import Answered, Effect, Posted, PublishDone, RefusedCommand, Unfinished
+from ambermq.engine.effects import Answered, Effect, OutcomeApplied, Posted, PublishDone, RefusedCommand, Unfinished
 from ambermq.engine.entries.discard_reason import DiscardReason
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
 from ambermq.engine.entries.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
@@ -192,11 +192,21 @@ def _committed(state: State, command: Discharge, context: DecisionContext) -> De
     if (size := sum(map(_size_of, events[len(chunks) :]))) > context.batch_bytes_max - _SPARE_BYTES:
         why = f"its records have {size} bytes, a batch has {context.batch_bytes_max} (batch_bytes_max)"
         return rolled_back(state, transaction, context), [RefusedCommand(command.key, ROLLBACK, why)]
-    effects: list[Effect] = [Answered(command.key, COMMITTED)]
+    effects: list[Effect] = [OutcomeApplied(None, consumer=consumer) for consumer in sorted(_awaiting(transaction))]
+    effects.append(Answered(command.key, COMMITTED))
     trimmed = {queue: None for post in posts for queue in post.queues if queue not in post.reserving}
     if trimmed or emptied:
         effects.append(Unfinished(TidyQueues(tuple(trimmed), tuple(dict.fromkeys(emptied)))))
     return events, effects
+
+
+def _awaiting(transaction: Transaction) -> set[int]:
+    """Return the consumers that have not settled what returns: its settlement comes before new deliveries."""
+    return {
+        consumer
+        for (consumer, _), retirement in transaction.retirements.items()
+        if retirement.outcome.returns and not retirement.is_settled
+    }
 
 
 def _outcomes(transaction: Transaction) -> list[tuple[int, Outcome, list[int]]]:

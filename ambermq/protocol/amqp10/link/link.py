@@ -127,10 +127,12 @@ class Link:
         properties: dict[Any, Any] | None = None,
         unsettled: UnsettledMap | None = None,
         unsettled_bytes_max: int = UNSETTLED_MAP_BYTES,
+        unsettled_spare: int = 0,
     ) -> None:
         """Answer the peer's attach with the actual termini. Settle modes default to the peer's.
 
-        `unsettled` is our unsettled map; what exceeds `unsettled_bytes_max` or the frame is left out.
+        `unsettled` is our unsettled map; what exceeds `unsettled_bytes_max` or the frame is left out. So many of its
+        last deliveries, which the peer does not have, may be left out without making the map incomplete.
         """
         if self.state is not LinkState.ATTACH_RECEIVED or self.remote is None:
             return
@@ -147,6 +149,7 @@ class Link:
             properties=properties,
             unsettled=unsettled,
             unsettled_bytes_max=unsettled_bytes_max,
+            unsettled_spare=unsettled_spare,
         )
         if not is_whole:
             self.fail(AmqpCondition.FRAME_SIZE_TOO_SMALL, "the answer to the attach is longer than your max-frame-size")
@@ -190,6 +193,7 @@ class Link:
         properties: dict[Any, Any] | None = None,
         unsettled: UnsettledMap | None = None,
         unsettled_bytes_max: int = UNSETTLED_MAP_BYTES,
+        unsettled_spare: int = 0,
     ) -> bool:
         """Write our attach; owners do not call it.
 
@@ -212,7 +216,7 @@ class Link:
             properties=properties,
         )
         if unsettled is not None:
-            self._set_unsettled(attach, unsettled, unsettled_bytes_max)
+            self._set_unsettled(attach, unsettled, unsettled_bytes_max, unsettled_spare)
         is_whole = self.state is not LinkState.ATTACHED or self.session.connection.takes(attach)
         if not is_whole:
             count = attach.initial_delivery_count
@@ -220,15 +224,16 @@ class Link:
         self.session.send(attach)
         return is_whole
 
-    def _set_unsettled(self, attach: Attach, unsettled: UnsettledMap, bytes_max: int) -> None:
+    def _set_unsettled(self, attach: Attach, unsettled: UnsettledMap, bytes_max: int, spare: int) -> None:
         """Set as much of our unsettled map as fits into the frame and into `bytes_max`."""
         attach.unsettled = dict(unsettled)
         tags = list(unsettled)
+        needed = len(tags) - spare
         while tags and not (len(encode(attach.unsettled)) <= bytes_max and self.session.connection.takes(attach)):
             # The size falls with each turn, so this is as much work as a few encodings.
-            del tags[len(tags) * 3 // 4 :]
+            del tags[needed if len(tags) > needed else len(tags) * 3 // 4 :]
             attach.unsettled = {tag: unsettled[tag] for tag in tags}
-            attach.incomplete_unsettled = self.is_incomplete = True
+        attach.incomplete_unsettled = self.is_incomplete = len(tags) < needed
 
     def receive_attach(self, attach: Attach) -> None:
         """Process the peer's attach; owners do not call it."""

@@ -184,6 +184,8 @@ class Receiver(Link):
 
     def _deliver(self, partial: PartialDelivery, payload: Buffer) -> None:
         if partial.is_resumed and bytes(partial.tag or b"") not in self.resumable:
+            if partial.taken_bytes:
+                self.session.connection.events.append(TransferAborted(self))
             return
         mode = self.sender_settle_mode
         if (mode == SenderSettleMode.SETTLED and not partial.settled) or (

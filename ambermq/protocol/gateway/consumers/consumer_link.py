@@ -97,19 +97,32 @@ class ConsumerLink:
     def accept(self, ready: ConsumerReady) -> None:
         """Answer the attach."""
         link, theirs = self.link, self.unsettled
+        ours, spare = ({}, 0) if theirs is None else self._unsettled_map(ready.held, theirs)
         link.accept(
             source=self.terms.source_of(ready),
             target=self.terms.target,
             offered_capabilities=offered_by(self.terms),
             properties=properties_of(ready),
-            unsettled=None if theirs is None else {tag_of(key): None for key in ready.held},
+            unsettled=None if theirs is None else ours,
             unsettled_bytes_max=self.peer.gateway.limits.unsettled_map_bytes_max,
+            unsettled_spare=spare,
         )
         if theirs is not None:
             is_incomplete = link.is_incomplete or (link.remote is not None and link.remote.incomplete_unsettled)
             deliveries = ResumedDeliveries(ready.held, theirs, is_incomplete=is_incomplete)
             self.resumption = LinkResumption(link, self._backlog, deliveries)
             self.unsettled = None
+
+    def _unsettled_map(self, held: Sequence[int], theirs: UnsettledMap) -> tuple[UnsettledMap, int]:
+        """Return our unsettled map, and how many of its last deliveries the peer does not have.
+
+        Those are sent as new ones, so the map need not name them: it would be incomplete for ever if they do not fit.
+        """
+        tags = [tag_of(key) for key in held]
+        if self.link.remote is None or self.link.remote.incomplete_unsettled:
+            return dict.fromkeys(tags), 0
+        tags.sort(key=lambda tag: tag not in theirs)
+        return dict.fromkeys(tags), sum([tag not in theirs for tag in tags])
 
     @property
     def backlog_bytes(self) -> int:
@@ -432,4 +445,8 @@ class ConsumerLink:
         """
         consumer_link, first_id, count, state = effect.reply
         if consumer_link.is_open:
-            consumer_link.link.settle_sent(first_id, count, _REJECTED if type(state) is Rejected else state)
+            link = consumer_link.link
+            link.settle_sent(first_id, count, _REJECTED if type(state) is Rejected else state)
+            if effect.consumer:
+                # The messages may come again to this link, under the same tags.
+                link.session.settlements.flush()

@@ -158,6 +158,8 @@ class ProducerLink:
         if run.message_format:
             raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, f"message-format {run.message_format:#x}, expected 0")
         if run.is_resumed and self._answer_resumed(run):
+            # A sender that knows no outcome may have sent the whole message again.
+            self.end_upload()
             self.credit.finish(0)
             return
         if run.tag is not None and (not self._may_reject or (run.settled and self.link.has_settled_tags)):

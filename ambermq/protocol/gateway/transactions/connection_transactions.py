@@ -24,7 +24,9 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Declare,
     Declared,
     Error,
+    Modified,
     Rejected,
+    Released,
     Source,
     TransactionalState,
 )
@@ -176,6 +178,9 @@ class ConnectionTransactions:
             for (consumer_link, delivery_id), state in request.unsettled.items():
                 if consumer_link.is_open:
                     consumer_link.link.settle_sent(delivery_id, 1, state.outcome)
+                    if isinstance(state.outcome, Released | Modified):
+                        # The message may come again to this link, under the same tag.
+                        consumer_link.link.session.settlements.flush()
         else:
             traffic.transactions_rolled_back += 1
         link = request.link

@@ -12,6 +12,7 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Rejected,
     Released,
 )
+from ambermq.protocol.server_limits import ServerLimits
 from tests.protocol.gateway.recovery.resuming import FOREVER, MESSAGE, Resuming
 
 KEPT = {"expiry_policy": "connection-close", "timeout": 60}
@@ -251,3 +252,18 @@ def test_another_durability_does_not_survive_a_kill() -> None:
     """Its deliveries have failed."""
     peer, _ = held(terminus={**FOREVER, "durable": 1})
     assert Resuming(peer.rig.next_life()).counts() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("known", [0, 2])
+def test_deliveries_that_the_receiver_never_got_do_not_make_the_map_incomplete(known: int) -> None:
+    """They come as new ones. So a link that held more than fits into a map is resumed, and not incomplete for ever."""
+    peer = Resuming(limits=ServerLimits(unsettled_map_bytes_max=64))
+    peer.attach()
+    peer.publish(20)
+    got = [bytes(one.delivery_tag or b"") for one, _ in peer.receive()]
+    peer.detach()
+    answer = peer.attach(unsettled=dict.fromkeys(got[:known]))
+    assert set(answer.unsettled or {}) == set(got[:known])
+    assert not answer.incomplete_unsettled
+    again = [(bytes(one.delivery_tag or b""), one.resume) for one, _ in peer.receive()]
+    assert again == [(tag, index < known) for index, tag in enumerate(got)]

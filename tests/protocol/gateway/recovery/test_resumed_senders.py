@@ -3,6 +3,7 @@
 import pytest
 
 from ambermq.engine.config import EngineConfig
+from ambermq.protocol.amqp10.message.message import Data, Message
 from ambermq.protocol.amqp10.performatives.base import Composite
 from ambermq.protocol.amqp10.performatives.classes import (
     Accepted,
@@ -229,3 +230,29 @@ def test_the_sdks_of_azure_get_mode_first(properties: dict[Symbol, str] | None, 
     assert receiver_settle_mode(attach, Open(container_id="c", properties=properties)) == mode
     attach.properties = {Symbol("com.microsoft:timeout"): 1}
     assert receiver_settle_mode(attach, None) == 0
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_large_message_that_comes_again_leaves_nothing_to_the_next_one(is_known: bool) -> None:
+    """It is answered by the kept outcome, or ignored if neither end knows its tag. Its pieces are dropped."""
+    peer = second(Resuming(config=EngineConfig(chunk_bytes=1000)))
+    message = Message(body=(Data(b"1" * 2500),)).encode()
+    peer.send(b"a", message)
+    peer.detach()
+    peer.attach(sends=True, rcv_settle_mode=1, unsettled={b"a": None})
+    answers = disposed(send_in_frames(peer, b"a" if is_known else b"unknown", message, resume=True))
+    assert answers == ([(FIRST_ID + 1, False, Accepted)] if is_known else [])
+    assert disposed(send_in_frames(peer, b"b", message)) == [(FIRST_ID + 2, False, Accepted)]
+    assert (depth(peer), tags(peer), len(peer.rig.loop.state.uploads)) == (2, [b"a", b"b"], 0)
+
+
+def send_in_frames(peer: Resuming, tag: bytes, message: bytes, **fields: bool) -> list[Composite | None]:
+    """Send a message in frames of 800 bytes; return what comes back."""
+    delivery_id, peer.next_id = peer.next_id, (peer.next_id + 1) & MASK
+    pieces = [message[start : start + 800] for start in range(0, len(message), 800)]
+    said: list[Composite | None] = []
+    for index, piece in enumerate(pieces):
+        first = {} if index else {"delivery_id": delivery_id, "delivery_tag": tag, "message_format": 0, **fields}
+        transfer = Transfer(handle=0, more=index + 1 < len(pieces), **first)  # type: ignore[arg-type]
+        said += [one for one, _ in peer.wire.give(Wire.frame(transfer, piece))]
+    return said
