@@ -175,6 +175,11 @@ class SimulatedFile:
         if not self._is_writable:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
+    def write_back(self, position: int, length: int, *, wait: bool) -> None:
+        del position, length, wait
+        with self._storage.mutex:
+            self._call("write_back")
+
     def drop_cache(self, position: int, length: int) -> None:
         with self._storage.mutex:
             self._call("drop_cache")

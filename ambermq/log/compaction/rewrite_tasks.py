@@ -33,10 +33,10 @@ from ambermq.log.format.segment import COMPRESSIBLE_VERSION, PLAIN_VERSION, SEGM
 from ambermq.log.segments.batch_walk import BatchWalk
 from ambermq.log.segments.segment_reader import SegmentReader, walk_whole
 from ambermq.log.storage.interface import File, Storage
+from ambermq.log.storage.steady_file import SteadyFile
 
 __all__ = ["CountTask", "GroupTask", "RewrittenSegment", "SegmentCount", "count_kept", "pack_offsets", "rewrite_group"]
 
-_SYNC_BYTES: Final = 8 << 20
 _IDENTITY: Final = Struct("<16sqqq")
 _FILE_ID: Final = Struct("<Q")
 _COMPRESSED: Final = b"compressed"
@@ -203,7 +203,7 @@ class _Writer:
         self._compressor = Compressor() if task.compresses else None
         version = COMPRESSIBLE_VERSION if task.compresses else PLAIN_VERSION
         self._header = SegmentHeader(_salt_of(task), task.log_id, 0, task.base_offset, 0, version)
-        self._position = self._synced = SEGMENT_HEADER_BYTES
+        self._content = SteadyFile(file, SEGMENT_HEADER_BYTES)
         self._crc = 0
 
     def write(self, name: str) -> RewrittenSegment:
@@ -216,9 +216,9 @@ class _Writer:
         if not count:
             self._write_batch(self._empty_batch())
         self._file.write([self._header.encode()], 0)
-        self._file.sync()
+        self._content.sync()
         self._file.drop_cache(0, 0)
-        return RewrittenSegment(name, task.base_offset, task.next_offset, self._position, count, self._crc)
+        return RewrittenSegment(name, task.base_offset, task.next_offset, self._content.position, count, self._crc)
 
     def _copy(self, segment: Segment, kept: "array[int]") -> None:
         part = _open(self._storage, segment, self._task.log_id, self._task.batch_bytes_max)
@@ -254,14 +254,9 @@ class _Writer:
             self._pause(walk.header.length)
 
     def _write_batch(self, batch: list[Buffer]) -> None:
-        self._file.write(batch, self._position)
+        self._content.write(batch)
         for buffer in batch:
-            self._position += len(buffer)
             self._crc = crc32c(buffer, self._crc)
-        if self._position - self._synced >= _SYNC_BYTES:
-            # A long sync would delay the log's syncs, so every sync is small.
-            self._file.datasync()
-            self._synced = self._position
 
 
 def _salt_of(task: GroupTask) -> int:

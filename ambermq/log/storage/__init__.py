@@ -6,5 +6,5 @@ Rule 3. A failed sync is final: no later sync is tried.
 
 Imports: log.
 Imported by: the packages of log above it, engine, tools.
-Names: Storage, File, Lock, DiskStorage, SyncLane, GroupCommit, ThreadWorkers, draw_salt.
+Names: Storage, File, Lock, DiskStorage, SteadyFile, SyncLane, GroupCommit, ThreadWorkers, draw_salt.
 """

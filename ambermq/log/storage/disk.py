@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ambermq.log.buffer import Buffer
 from ambermq.log.errors import LockedError
+from ambermq.log.storage.writeback import write_back
 
 __all__ = ["DiskFile", "DiskFileLock", "DiskLock", "DiskStorage"]
 
@@ -116,6 +117,10 @@ class DiskFile:
     def sync(self) -> None:
         """See File."""
         os.fsync(self._fd)
+
+    def write_back(self, position: int, length: int, *, wait: bool) -> None:
+        """See File."""
+        write_back(self._fd, position, length, wait=wait)
 
     def allocate(self, position: int, length: int, *, zero: bool) -> None:
         """See File."""

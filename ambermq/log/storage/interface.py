@@ -38,6 +38,9 @@ class File(Protocol):
     def sync(self) -> None:
         """Make the bytes and all metadata of the file durable; return when they are."""
 
+    def write_back(self, position: int, length: int, *, wait: bool) -> None:
+        """Begin to write a range to the disk; with `wait` return when it is written. This makes nothing durable."""
+
     def allocate(self, position: int, length: int, *, zero: bool) -> None:
         """Reserve disk space for a range: write zeros, or reserve only. The range reads as zeros either way.
 

@@ -37,6 +37,8 @@ SWEEP_MS: Final = 1000
 """The interval at which the deadlines of all connections are checked. A deadline in the next two has a timer."""
 _SLOW_MS: Final = 5000
 """The time for an incomplete header or frame before its rate counts: a lost packet costs a second or two."""
+_UPLOAD_READ_BYTES: Final = 64 * 1024
+"""A read of this size ends the turn of a connection of which pieces of large messages wait for the disk."""
 _TURN_COST_MAX: Final = 256
 """The work of a turn: 28 attaches, or 256 flows."""
 
@@ -230,9 +232,8 @@ class ConnectionTransport(asyncio.BufferedProtocol):
             host.after_read(due, now_us)
         if connection.is_resting:
             self._rest()
-        if peer.uploads.windows.size > server.server_limits.upload_waiting_bytes:
-            self._is_ahead = True
-            self.transport.pause_reading()
+        if peer.uploads.windows.size:
+            self._rest_upload(nbytes)
         if host.engine.log.is_congested:
             host.pause_reading(self)
 
@@ -265,6 +266,23 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         """Stop reading until the held input has had its next turn."""
         self.transport.pause_reading()
         self._server.call_soon(self._take_turn)
+
+    def _rest_upload(self, size: int) -> None:
+        """Stop reading a peer of which pieces wait for the disk: until fewer wait, or until others had their turn."""
+        if self.peer.uploads.windows.size > self._server.server_limits.upload_waiting_bytes:
+            self._is_ahead = True
+            self.transport.pause_reading()
+        elif size >= _UPLOAD_READ_BYTES:
+            # An iteration of the loop would read 32 buffers of it.
+            self.transport.pause_reading()
+            self._server.call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        """Read the next bytes of a large message."""
+        if self.host.engine.log.is_congested:
+            self.host.pause_reading(self)
+        else:
+            self.resume_reading()
 
     def _take_turn(self) -> None:
         """Process the next part of the held input; an empty read does it."""

@@ -36,6 +36,7 @@ from ambermq.log.manifest.manifest import (
 from ambermq.log.recovery.recovery import lock_path, restoring_path
 from ambermq.log.segments.tail_survey import EPOCH_OFFSETS
 from ambermq.log.storage.disk import DiskFile, DiskStorage
+from ambermq.log.storage.steady_file import SteadyFile
 from ambermq.snapshot.block_file import HEADER_BYTES as SNAPSHOT_HEADER_BYTES
 from ambermq.snapshot.block_file import decode_header, encode_header
 from ambermq.tools.backup.format import Table
@@ -47,7 +48,6 @@ from ambermq.tools.terminal.errors import ToolError
 __all__ = ["check_target", "restore_backup"]
 
 _STORAGE: Final = DiskStorage()
-_SYNC_BYTES: Final = 8 << 20
 _READ_BYTES: Final = 1 << 20
 
 
@@ -163,21 +163,19 @@ def _write(path: str, content: Iterable[bytes]) -> None:
     The page cache is dropped before, so the bytes come from the disk if the kernel allows it.
     """
     file = _STORAGE.open(path, create=True)
-    position = synced = crc = 0
+    written, crc = SteadyFile(file, is_cached=False), 0
     try:
         for piece in content:
-            file.write([piece], position)
-            position, crc = position + len(piece), crc32c(piece, crc)
-            if position - synced >= _SYNC_BYTES:
-                file.datasync()
-                synced = position
-        file.sync()
-        file.drop_cache(0, 0)
+            written.write([piece])
+            crc = crc32c(piece, crc)
+        written.sync()
         found = _crc_of(file)
     finally:
         file.close()
     if found != crc:
-        raise DamageError(path, 0, f"{position} bytes with crc32c {crc:08x}", f"{found:08x}: the disk is damaged")
+        raise DamageError(
+            path, 0, f"{written.position} bytes with crc32c {crc:08x}", f"{found:08x}: the disk is damaged"
+        )
 
 
 def _crc_of(file: DiskFile) -> int:

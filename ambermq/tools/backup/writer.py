@@ -21,6 +21,7 @@ import zstandard
 from ambermq.log.buffer import Buffer
 from ambermq.log.format.checksum import crc32c
 from ambermq.log.storage.disk import DiskFile, DiskFileLock, DiskStorage
+from ambermq.log.storage.steady_file import SteadyFile
 from ambermq.tools.backup.format import (
     FRAME_BYTES_MAX,
     PARTS_MAX,
@@ -40,7 +41,6 @@ from ambermq.tools.terminal.errors import ToolError
 
 __all__ = ["BackupWriter"]
 
-_SYNC_BYTES: Final = 8 << 20
 _LEVEL: Final = 3
 _ENDING: Final = ".part"
 _TRIES: Final = 8
@@ -175,41 +175,34 @@ class _OpenPart:
 class _Output:
     """One file that grows at its end."""
 
-    __slots__ = ("_file", "_path", "_rate_limit", "_synced", "position")
+    __slots__ = ("_disk", "_file", "_path", "_rate_limit")
 
     def __init__(self, path: Path, pace: RateLimit) -> None:
         self._path = path
         self._rate_limit = pace
-        self._file: DiskFile = DiskStorage().open(str(path), create=True)
-        self._synced = 0
-        self.position = 0
+        self._disk: DiskFile = DiskStorage().open(str(path), create=True)
+        self._file = SteadyFile(self._disk, is_cached=False)
+
+    @property
+    def position(self) -> int:
+        return self._file.position
 
     def write(self, buffers: Sequence[Buffer]) -> None:
-        length = sum(map(len, buffers))
-        self._rate_limit.spend(length)
+        self._rate_limit.spend(sum(map(len, buffers)))
         try:
-            self._file.write(buffers, self.position)
-            self.position += length
-            if self.position - self._synced >= _SYNC_BYTES:
-                self._sync()
+            self._file.write(buffers)
         except OSError as error:
             raise _unwritable(self._path, error) from error
 
     def finish(self) -> None:
         try:
-            self._sync()
             self._file.sync()
         except OSError as error:
             raise _unwritable(self._path, error) from error
-        self._file.close()
+        self._disk.close()
 
     def close(self) -> None:
-        self._file.close()
-
-    def _sync(self) -> None:
-        self._file.datasync()
-        self._file.drop_cache(self._synced, self.position - self._synced)
-        self._synced = self.position
+        self._disk.close()
 
 
 def _named_target(path: str) -> Path:

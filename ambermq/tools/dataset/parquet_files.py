@@ -22,7 +22,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from ambermq.log.format.checksum import crc32c
+from ambermq.log.storage.disk import DiskStorage
 from ambermq.log.storage.interface import Storage
+from ambermq.log.storage.steady_file import write_back_whole
 from ambermq.tools.dataset.file_systems import os_errors, place_of
 from ambermq.tools.dataset.schema import schema_of
 
@@ -140,7 +142,14 @@ def _file(place: Any, path: str, reads: Storage) -> ParquetFile:
 def _sync(paths: Sequence[str], target: str) -> None:
     """Sync files, and all directories from the target down to them."""
     directories = {str(one) for path in paths for one in Path(path).parents if str(one).startswith(target)}
-    for path in [*paths, *sorted(directories, reverse=True), str(Path(target).parent)]:
+    for path in paths:
+        file = DiskStorage().open(path)
+        try:
+            write_back_whole(file)
+            file.sync()
+        finally:
+            file.close()
+    for path in [*sorted(directories, reverse=True), str(Path(target).parent)]:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fsync(fd)

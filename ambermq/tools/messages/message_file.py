@@ -7,6 +7,7 @@ Rule 3. A received file has its name when it is complete and durable. Before tha
 """
 
 import errno
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,11 +15,11 @@ from struct import Struct
 from types import TracebackType
 from typing import IO, Final, Self, final
 
-from ambermq.log.storage.disk import DiskStorage
+from ambermq.log.storage.disk import DiskFile, DiskStorage
+from ambermq.log.storage.steady_file import SteadyFile
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.message.sections import Section, read_descriptor
 from ambermq.protocol.amqp10.types.decode import Buffer
-from ambermq.tools.messages.steady_file import SteadyFile
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
@@ -29,6 +30,8 @@ EMPTY_BODY: Final = b"\x00\x53\x75\xa0\x00"
 _SECTION: Final = Struct(">4sI")
 """Descriptor and constructor of a data section with a size of four bytes, and that size."""
 _SECTION_BYTES_MAX: Final = 1 << 30
+_FILE_MODE: Final = 0o666
+"""Less what the user's mask takes away, as of any file."""
 _START_BYTES: Final = 64
 """The most bytes that a descriptor, a constructor and its size take."""
 _SIZE_BYTES: Final = {0xA: 1, 0xC: 1, 0xE: 1, 0xB: 4, 0xD: 4, 0xF: 4}
@@ -78,7 +81,9 @@ class BodyFile:
         if self._path.exists() and not self._path.is_file():
             raise OSError(errno.EINVAL, "it is not a regular file")
         self._part = self._path.with_name(f"{self._path.name}.part")
-        self._file = SteadyFile(self._part)
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        self._disk = DiskFile(os.open(self._part, flags, _FILE_MODE))
+        self._file = SteadyFile(self._disk)
         self._kept = b""
         self._previous = 0
         self._left = 0
@@ -95,7 +100,7 @@ class BodyFile:
     ) -> None:
         # What a full disk does not take is removed in any case.
         with suppress(OSError):
-            self._file.close()
+            self._disk.close()
         self._part.unlink(missing_ok=True)
 
     def restart(self) -> None:
@@ -115,7 +120,7 @@ class BodyFile:
                 if self._left:
                     count = min(self._left, end - position)
                     if self._is_body:
-                        self._file.write(data[position : position + count])
+                        self._file.write([data[position : position + count]])
                         self.size += count
                     position, self._left = position + count, self._left - count
                 elif end - position < _START_BYTES and not is_last:

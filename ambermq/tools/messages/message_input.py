@@ -9,10 +9,11 @@ import select
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from shutil import copyfileobj
 from tempfile import TemporaryFile
 from typing import IO, Final
 
+from ambermq.log.storage.disk import DiskFile
+from ambermq.log.storage.steady_file import SteadyFile
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
@@ -24,6 +25,7 @@ MEMORY_BYTES_MAX: Final = 1 << 20
 """The size of the largest body that is read whole."""
 _LINE_BYTES_MAX: Final = 256 << 20
 _READ_BYTES: Final = 64 * 1024
+_COPY_BYTES: Final = 1 << 20
 
 
 @contextmanager
@@ -34,7 +36,9 @@ def body_file(path: str) -> Iterator[IO[bytes]]:
             yield file
         return
     with TemporaryFile() as copy:
-        copyfileobj(sys.stdin.buffer, copy)
+        written = SteadyFile(DiskFile(copy.fileno()))
+        while piece := sys.stdin.buffer.read(_COPY_BYTES):
+            written.write([piece])
         yield copy
 
 

@@ -53,7 +53,7 @@ class PartialDelivery:
         """The bytes of payload that the owner of the link has taken."""
         self.frame_ms = 0
         """When the last frame came, of a delivery of which pieces were taken."""
-        self._pieces: list[bytes] = []
+        self._pieces: list[bytes | memoryview] = []
         self._whole = bytearray()
 
     def add(self, payload: Buffer, overhead_bytes: int) -> None:
@@ -68,11 +68,22 @@ class PartialDelivery:
 
     def take(self, size: int) -> bytes:
         """Return the next `size` bytes, which have arrived, and keep the others."""
-        whole = self.join()
-        self._whole, self._pieces = bytearray(), [whole[size:]]
         self.taken_bytes += size
-        self.cost = len(whole) - size
-        return whole if size == len(whole) else whole[:size]
+        self.cost = self.size - self.taken_bytes
+        if self._whole:
+            whole = self.join()
+            self._whole, self._pieces = bytearray(), [whole[size:]]
+            return whole[:size]
+        left, pieces = size, self._pieces
+        for index, piece in enumerate(pieces):
+            if len(piece) > left:
+                # A view saves a copy; one of a small part would keep a large frame.
+                rest = memoryview(piece)[left:]
+                self._pieces = [rest if len(rest) > left else bytes(rest), *pieces[index + 1 :]]
+                return b"".join((*pieces[:index], memoryview(piece)[:left]))
+            left -= len(piece)
+        self._pieces = []
+        return b"".join(pieces)
 
     def join(self) -> bytes:
         """Return the message without the bytes that were taken."""
