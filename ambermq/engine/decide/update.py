@@ -24,7 +24,7 @@ from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.engine.settings.setting_conflicts import check_combination
-from ambermq.engine.settings.setting_table import SETTINGS, changed_settings, values_of_settings
+from ambermq.engine.settings.setting_table import SETTINGS, changed_settings, value_text, values_of_settings
 
 __all__ = ["UPDATE_DECISIONS"]
 
@@ -62,8 +62,8 @@ def _settings(queue: Queue, command: UpdateQueue) -> Settings:
         raise Refused("amqp:invalid-field", str(error)) from error
     for name, before in values_of_settings(queue.settings).items():
         if not SETTINGS[name].is_changeable and getattr(settings, name) != before:
-            made = f"{name} of queue {queue.name!r} is {before!r}, which does not change"
-            raise _unchangeable(made, repr(getattr(settings, name)), "declare another queue, and move to it")
+            made = f"{name} of queue {queue.name!r} is {value_text(before)}, which does not change"
+            raise _unchangeable(made, value_text(getattr(settings, name)), "declare another queue, and move to it")
     return settings
 
 

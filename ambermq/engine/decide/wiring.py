@@ -194,7 +194,7 @@ def missing_target(state: State, name: str, settings: Settings, context: Decisio
         topic_muxer(state, address.name)
         return []
     if address.name == name:
-        raise Refused("amqp:invalid-field", f"dead_letter: queue {name!r} is not a dead-letter queue of its own")
+        raise Refused("amqp:invalid-field", f"dead_letter: {name!r} is the queue itself: name another one")
     if address.name in state.queue_names:
         return []
     check_creatable(state, address.name, context)

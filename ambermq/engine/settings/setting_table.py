@@ -22,7 +22,16 @@ from ambermq.engine.settings.queue_settings import (
     Settings,
 )
 
-__all__ = ["OFF", "SETTINGS", "Setting", "SettingKind", "changed_settings", "settings_text", "values_of_settings"]
+__all__ = [
+    "OFF",
+    "SETTINGS",
+    "Setting",
+    "SettingKind",
+    "changed_settings",
+    "settings_text",
+    "value_text",
+    "values_of_settings",
+]
 
 FIELD_BYTES_MAX: Final = 256
 """The longest name of a field."""
@@ -285,13 +294,20 @@ def changed_settings(settings: Settings, changes: Mapping[str, object]) -> Setti
     return settings.with_values(values)
 
 
+def value_text(value: int | str | bool) -> str:
+    """Return the value of a setting for a message, `none` for one that is off."""
+    if value == "":
+        return OFF
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
 def settings_text(settings: Settings, beside: Settings | None = None) -> str:
     """Return settings on one line: the length first, then what differs from the defaults.
 
     With `beside` also what differs from those settings.
     """
     others = [
-        f"{name} {value}"
+        f"{name} {OFF if value == '' else value}"
         for name, value in values_of_settings(settings).items()
         if name == "messages_max"
         or value not in (SETTINGS[name].default, NEW_QUEUES.get(name, SETTINGS[name].default))
