@@ -62,13 +62,9 @@ def _settings(queue: Queue, command: UpdateQueue) -> Settings:
         raise Refused("amqp:invalid-field", str(error)) from error
     for name, before in values_of_settings(queue.settings).items():
         if not SETTINGS[name].is_changeable and getattr(settings, name) != before:
-            made = f"{name} of queue {queue.name!r} is {_quoted(before)}, which does not change"
-            raise _unchangeable(made, _quoted(getattr(settings, name)), "declare another queue, and move to it")
+            made = f"{name} of queue {queue.name!r} is {value_text(before)}, which does not change"
+            raise _unchangeable(made, value_text(getattr(settings, name)), "declare another queue, and move to it")
     return settings
-
-
-def _quoted(value: object) -> str:
-    return repr(value) if isinstance(value, str) else value_text(value)
 
 
 def _update_muxer(state: State, command: UpdateMuxer, context: DecisionContext) -> Decision:

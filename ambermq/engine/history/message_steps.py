@@ -9,7 +9,7 @@ Rule 2. A message has one place for each queue that it was routed to, and one mo
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from ambermq.engine.entries.discard_reason import MoveReason
+from ambermq.engine.entries.discard_reason import DiscardReason, MoveReason
 from ambermq.engine.entries.entry_word import WORD_BYTES
 from ambermq.engine.entries.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
 from ambermq.engine.events import (
@@ -232,8 +232,10 @@ class Track:
 
     def _discarded(self, event: Discarded) -> None:
         for place, _ in self._named(event.queue, event.words):
-            if _is_waiting(place):
-                self._end(place, event, StepKind.DISCARDED)
+            # A message that was rejected ends so at once where its dead letters would go in a circle.
+            if _is_waiting(place) or (event.reason is DiscardReason.LOOP and _is_rejected(place)):
+                after = replace(place, state=MessagePlaceState.ARCHIVED, consumer=0)
+                self._step(after, event, StepKind.DISCARDED, place.consumer)
 
     def _duplicated(self, event: Duplicated) -> None:
         for queue in event.queues:

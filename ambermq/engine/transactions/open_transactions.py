@@ -57,7 +57,7 @@ class OpenTransactions:
         """Add a post to a transaction; return why it cannot be, empty if it is added."""
         messages, config = post.messages, self._config
         if transaction not in self.begun:
-            return "the transaction has ended"
+            return f"the transaction was open for more than {config.transaction_ms_max} ms (transaction_ms_max)"
         count = len(messages.bodies)
         entries = transaction.count + count * len(post.queues)
         held_bytes = messages.size if messages.upload is None else messages.size - messages.upload.size

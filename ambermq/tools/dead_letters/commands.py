@@ -1,18 +1,16 @@
 """`ambermq dlq`: list, show, redrive and purge dead letters."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import click
 
-from ambermq.engine.address import queue_name
-from ambermq.engine.errors import Refused
 from ambermq.engine.history.timestamps import iso_time
 from ambermq.tools.client.broker_option import broker_options
 from ambermq.tools.client.queue_completion import complete_queue
 from ambermq.tools.dead_letters.edit_options import edit_of, edit_options
-from ambermq.tools.dead_letters.message_moves import connected_moves
+from ambermq.tools.dead_letters.message_moves import connected_moves, held_text
+from ambermq.tools.dead_letters.move_plan import MovePlan, planned_moves, queue_at
 from ambermq.tools.dead_letters.selection import dead_letter_options, selection_of
 from ambermq.tools.messages.message_text import plain
 from ambermq.tools.terminal.errors import ToolError
@@ -23,7 +21,8 @@ __all__ = ["dlq"]
 
 _COLUMNS: Final = ("name", "available", "acquired", "undeliverable", "sources")
 _SHOWN: Final = ("offset", "time", "reason", "source", "count", "message_id", "description")
-_NAME_BYTES_MAX: Final = 1 << 20
+_DESCRIPTION_MAX: Final = 80
+"""The characters of a description in a table."""
 
 
 @click.group(epilog="Example: ambermq dlq list --data ./data")
@@ -53,7 +52,7 @@ def _target_rows(queues: list[dict[str, Any]]) -> list[dict[str, Any]]:
     sources: dict[str, list[dict[str, Any]]] = {}
     for one in queues:
         if target := one.get("dead_letter"):
-            sources.setdefault(_queue_at(target), []).append(one)
+            sources.setdefault(queue_at(target), []).append(one)
     rows = []
     for name, some in sources.items():
         target = by_name.get(name, {})
@@ -61,14 +60,6 @@ def _target_rows(queues: list[dict[str, Any]]) -> list[dict[str, Any]]:
         row["undeliverable"] = sum(int(one.get("undeliverable", 0)) for one in some)
         rows.append(row | {"sources": ", ".join(one["name"] for one in some)})
     return rows
-
-
-def _queue_at(address: str) -> str:
-    """Return the name of the queue that an address names; the address itself for another node."""
-    try:
-        return queue_name(address, name_bytes_max=_NAME_BYTES_MAX)
-    except Refused:
-        return address
 
 
 @dlq.command("show", epilog="Example: ambermq dlq show dead --reason rejected --limit 10 --data ./data")
@@ -79,18 +70,22 @@ def _queue_at(address: str) -> str:
 def show(name: str, url: str | None, data: str | None, output: str, **narrowing: Any) -> None:
     """Show the messages of the dead-letter queue NAME, the oldest first.
 
-    The table says where each came from, and why. Exits 6 if there is no such queue.
+    The table says where each came from, and why. Messages that a consumer holds are not shown. Exits 6 if there is no
+    such queue.
     """
     selection = selection_of(**narrowing)
     with connected_moves(url, data, name) as client:
-        rows = list(_shown(client.find(name, selection, reads=True)))
+        rows = list(_shown(client.find(name, selection, reads=True), is_short=output == "table"))
     print_rows(rows, _SHOWN, output)
 
 
-def _shown(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _shown(rows: Iterable[dict[str, Any]], *, is_short: bool) -> Iterator[dict[str, Any]]:
     for row in rows:
         time = row.get("time")
         values = {name: plain(value) for name, value in row.items()}
+        description = values.get("description") or ""
+        if is_short and len(description) > _DESCRIPTION_MAX:
+            values["description"] = f"{description[: _DESCRIPTION_MAX - 1]}\N{HORIZONTAL ELLIPSIS}"
         yield {**dict.fromkeys(_SHOWN), **values, "time": None if time is None else iso_time(1000 * int(time))}
 
 
@@ -117,41 +112,44 @@ def redrive(
     """Send dead letters of queue NAME back to where each came from.
 
     Each goes to the tail of that queue alone, with no failed delivery. Up to 1,000 messages go at a time, all or none.
-    Messages that a consumer holds stay. With --set or --unset edited copies go in place of the messages. Exits 1 if
-    some could not go back.
+    Messages that a consumer holds stay, and are counted. With --set or --unset edited copies go in place of the
+    messages. Exits 1 if some could not go back.
     """
     edit = edit_of(changes, removed, keep_id=keep_id)
     selection = selection_of(**narrowing)
     with connected_moves(url, data, name) as client:
+        client.check_target("REDRIVE", name, to)
         if dry_run:
-            client.check_target(name, "REDRIVE", to)
-            _tell_redrive(name, client.find(name, selection), output, to)
+            plan, held = planned_moves(client, name, client.find(name, selection), to), client.held(name)
+            _tell_redrive(name, plan, held, output)
+            _check_all_go(name, plan.no_room, plan.no_origin, to, verb="would stay")
             return
         counts = client.carry_out_on(name, "REDRIVE", selection, to=to, edit=edit)
-    _report(name, counts, output)
+        held = client.held(name)
+    kept = {key: counts[key] for key in ("gone", "no_room", "no_origin")}
+    values = {"name": name, "moved": counts["moved"], "acquired": held, **kept}
+    print_done(f"redrove {counts['moved']:,} messages from {name}{held_text(held)}", values, output)
+    _check_all_go(name, counts["no_room"], counts["no_origin"], to, verb="stay")
 
 
-def _tell_redrive(name: str, rows: Iterable[dict[str, Any]], output: str, to: str) -> None:
+def _tell_redrive(name: str, plan: MovePlan, held: int, output: str) -> None:
     """Print what a redrive would do."""
-    targets: Counter[str] = Counter(to or row.get("source") or "" for row in rows)
-    count = sum(targets.values())
-    where = ", ".join(f"{number:,} to {target or 'no queue'}" for target, number in sorted(targets.items()))
-    values = {"dry_run": True, "name": name, "messages": count, "targets": dict(targets)}
-    print_done(f"would redrive {count:,} messages from {name}{f': {where}' if where else ''}", values, output)
+    where = ", ".join(f"{number:,} to {target}" for target, number in sorted(plan.targets.items()))
+    values = {"dry_run": True, "name": name, "messages": plan.moved, "acquired": held, "targets": dict(plan.targets)}
+    values |= {"no_room": plan.no_room, "no_origin": plan.no_origin}
+    told = f"would redrive {plan.moved:,} messages from {name}{f': {where}' if where else ''}{held_text(held)}"
+    print_done(told, values, output)
 
 
-def _report(name: str, counts: Counter[str], output: str) -> None:
-    """Print the counts of a redrive. Raises ToolError if messages stay that could not go back."""
-    moved = counts["moved"]
-    values = {"name": name, **{key: counts[key] for key in ("moved", "acquired", "gone", "no_room", "no_origin")}}
-    held = f"; {counts['acquired']:,} are held by consumers" if counts["acquired"] else ""
-    print_done(f"redrove {moved:,} messages from {name}{held}", values, output)
-    stay = [f"{counts['no_room']:,} have no room where they came from"] if counts["no_room"] else []
-    stay += [f"{counts['no_origin']:,} came from no queue that exists"] if counts["no_origin"] else []
+def _check_all_go(name: str, no_room: int, no_origin: int, to: str, *, verb: str) -> None:
+    """Raise ToolError if messages stay that could not go back."""
+    stay = [f"{no_room:,} have no room {f'on {to}' if to else 'where they came from'}"] if no_room else []
+    stay += [f"{no_origin:,} came from no queue that exists"] if no_origin else []
     if stay:
-        raise ToolError(
-            f"some messages stay: {', '.join(stay)}", where=name, advice="make room, or name a queue with --to"
-        )
+        advice = ["make room there"] if no_room else []
+        advice += ["declare that queue"] if no_origin else []
+        advice += [] if to else ["name a queue with --to"]
+        raise ToolError(f"some messages {verb}: {', '.join(stay)}", where=name, advice=", or ".join(advice))
 
 
 @dlq.command("purge", epilog="Example: ambermq dlq purge dead --reason expired --yes --data ./data")
@@ -163,17 +161,18 @@ def _report(name: str, counts: Counter[str], output: str) -> None:
 def purge(name: str, dry_run: bool, url: str | None, data: str | None, output: str, **narrowing: Any) -> None:
     """Remove messages of the dead-letter queue NAME; their history stays.
 
-    Messages that a consumer holds stay.
+    Messages that a consumer holds stay, and are counted.
     """
     selection = selection_of(**narrowing)
     with connected_moves(url, data, name) as client:
         if dry_run:
             count = sum(1 for _ in client.find(name, selection))
-            values = {"dry_run": True, "name": name, "messages": count}
-            print_done(f"would remove {count:,} messages from {name}", values, output)
+            held = client.held(name)
+            values = {"dry_run": True, "name": name, "messages": count, "acquired": held}
+            print_done(f"would remove {count:,} messages from {name}{held_text(held)}", values, output)
             return
     confirm(lambda: f"This removes dead letters from {name}")
     with connected_moves(url, data, name) as client:
-        counts = client.carry_out_on(name, "REMOVE", selection)
-    values = {"name": name, "removed": counts["removed"], "acquired": counts["acquired"], "gone": counts["gone"]}
-    print_done(f"removed {counts['removed']:,} messages from {name}", values, output)
+        counts, held = client.carry_out_on(name, "REMOVE", selection), client.held(name)
+    values = {"name": name, "removed": counts["removed"], "acquired": held, "gone": counts["gone"]}
+    print_done(f"removed {counts['removed']:,} messages from {name}{held_text(held)}", values, output)

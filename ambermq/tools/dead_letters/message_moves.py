@@ -13,14 +13,14 @@ from ambermq.protocol.amqp10.types.values import ULong
 from ambermq.tools.client.broker_option import broker_url
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
-from ambermq.tools.client.management_client import QueueManagement
+from ambermq.tools.client.management_client import QueueManagement, RequestRefused
 from ambermq.tools.client.near_queues import near_queues
 from ambermq.tools.dead_letters.selection import Selection
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.progress_counter import ProgressCounter
 
-__all__ = ["MessageMoves", "connected_moves"]
+__all__ = ["MessageMoves", "connected_moves", "held_text"]
 
 _QUEUE_TYPE: Final = "org.ambermq.queue"
 _NAMED_MAX: Final = 1000
@@ -54,11 +54,6 @@ class MessageMoves(QueueManagement):
             if page.get("is_reading"):
                 time.sleep(_READING_SECONDS)
 
-    def check_target(self, name: str, operation: str, to: str) -> None:
-        """Raise ToolError if messages of a queue cannot go to the queue `to`; with "" each goes where it came from."""
-        if to:
-            self.request(operation, _QUEUE_TYPE, {"name": name}, {"to": to, "offsets": []})
-
     def carry_out_on(
         self, name: str, operation: str, selection: Selection, *, to: str = "", edit: dict[str, Any] | None = None
     ) -> Counter[str]:
@@ -70,8 +65,6 @@ class MessageMoves(QueueManagement):
         """
         counts: Counter[str] = Counter()
         verb = _VERBS[operation]
-        # A queue without such messages needs no other request, and a wrong name is told all the same.
-        self.check_target(name, operation, to)
         try:
             with ProgressCounter(verb) as progress:
                 for page in _pages(self.find(name, selection)):
@@ -92,6 +85,22 @@ class MessageMoves(QueueManagement):
             raise ToolError("interrupted", where=name, advice=so_far, code=ExitCode.INTERRUPTED) from error
         return counts
 
+    def attributes_of(self, name: str) -> dict[str, Any]:
+        """Return the attributes of a queue. Raises RequestRefused."""
+        return self.request("READ", _QUEUE_TYPE, {"name": name})[1]
+
+    def held(self, name: str) -> int:
+        """Return how many messages of a queue consumers hold; 0 if the queue has ended."""
+        try:
+            return int(self.attributes_of(name).get("acquired") or 0)
+        except RequestRefused:
+            return 0
+
+    def check_target(self, operation: str, name: str, to: str) -> None:
+        """Raise RequestRefused if messages of a queue cannot go to another one, also if there are none to go."""
+        if to:
+            self.request(operation, _QUEUE_TYPE, {"name": name}, {"offsets": [], "to": to})
+
     def cancel(self, name: str, offsets: Sequence[int]) -> Counter[str]:
         """Cancel scheduled messages; return the counts of the answers."""
         counts: Counter[str] = Counter()
@@ -107,6 +116,11 @@ def connected_moves(url: str | None, data: str | None, name: str = "") -> Iterat
     """Yield the requests about messages; an error about the queue NAME has the nearest names."""
     with LinkClient.connect(BrokerUrl.parse(broker_url(url, data))) as client, near_queues(client, name):
         yield MessageMoves(client)
+
+
+def held_text(held: int) -> str:
+    """Return the end of a sentence about messages that consumers hold: empty for none."""
+    return f"; consumers hold {held:,} more" if held else ""
 
 
 def _pages(rows: Iterator[dict[str, Any]]) -> Iterator[list[ULong]]:

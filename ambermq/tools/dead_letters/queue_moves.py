@@ -6,7 +6,8 @@ import click
 
 from ambermq.tools.client.broker_option import broker_options
 from ambermq.tools.client.queue_completion import complete_queue
-from ambermq.tools.dead_letters.message_moves import connected_moves
+from ambermq.tools.dead_letters.message_moves import connected_moves, held_text
+from ambermq.tools.dead_letters.move_plan import planned_moves
 from ambermq.tools.dead_letters.selection import Selection, narrowing_options, selection_of
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.options import dry_run_option
@@ -25,8 +26,8 @@ __all__ = ["copy", "move"]
 def move(name: str, to: str, dry_run: bool, url: str | None, data: str | None, output: str, **narrowing: Any) -> None:
     """Move the waiting messages of queue NAME to the tail of the queue TO.
 
-    Up to 1,000 messages at a time go at once, all or none. Messages that a consumer holds stay. Exits 1 if the queue TO
-    has no room for all.
+    Up to 1,000 messages at a time go at once, all or none. Messages that a consumer holds stay, and are counted. Exits
+    1 if the queue TO has no room for all.
     """
     _carry_out("MOVE", name, to, selection_of(**narrowing), url, data, output, dry_run=dry_run)
 
@@ -59,14 +60,17 @@ def _carry_out(
 ) -> None:
     verb, done = operation.lower(), "moved" if operation == "MOVE" else "copied"
     with connected_moves(url, data, name) as requests:
+        requests.check_target(operation, name, to)
         if dry_run:
-            requests.check_target(name, operation, to)
-            count = sum(1 for _ in requests.find(name, selection))
-            values = {"dry_run": True, "name": name, "to": to, "messages": count}
-            print_done(f"would {verb} {count:,} messages from {name} to {to}", values, output)
-            return
-        counts = requests.carry_out_on(name, operation, selection, to=to)
-    values = {"name": name, "to": to, **{key: counts[key] for key in ("moved", "acquired", "gone", "no_room")}}
-    print_done(f"{done} {counts['moved']:,} messages from {name} to {to}", values, output)
-    if counts["no_room"]:
-        raise ToolError(f"{counts['no_room']:,} messages stay: the queue is full", where=to)
+            plan, held = planned_moves(requests, name, requests.find(name, selection), to), requests.held(name)
+            values = {"dry_run": True, "name": name, "to": to, "messages": plan.moved, "acquired": held}
+            values["no_room"] = no_room = plan.no_room
+            print_done(f"would {verb} {plan.moved:,} messages from {name} to {to}{held_text(held)}", values, output)
+        else:
+            counts, held = requests.carry_out_on(name, operation, selection, to=to), requests.held(name)
+            values = {"name": name, "to": to, "moved": counts["moved"], "acquired": held, "gone": counts["gone"]}
+            values["no_room"] = no_room = counts["no_room"]
+            print_done(f"{done} {counts['moved']:,} messages from {name} to {to}{held_text(held)}", values, output)
+    if no_room:
+        what = f"{no_room:,} messages {'would stay' if dry_run else 'stay'}: the queue is full"
+        raise ToolError(what, where=to, advice="make room there, or raise messages_max and bytes_max")

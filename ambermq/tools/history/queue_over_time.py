@@ -53,7 +53,7 @@ def queue(name: str, begin: str | None, end: str, step: str | None, data: str | 
     """Show depth, rates and oldest age of queue NAME over time.
 
     Each row is one step: what the queue held at its end, and the messages published and settled (accepted or rejected)
-    in it for each second. Exits 6 if no queue had the name in that time.
+    in it for each second. Exits 6 if no queue had the name at the end of a step.
     """
     plain_name = queue_name(name, name_bytes_max=sys.maxsize)
     with opened_past(None, data) as past:
@@ -66,7 +66,8 @@ def queue(name: str, begin: str | None, end: str, step: str | None, data: str | 
         samples = list(sampled(state_of(past, first), events, plain_name, times, offsets=offsets))
         rows = [_row(past, *pair) for pair in zip((begin_us, *times), samples, strict=False)]
     if all(sample.queue is None for sample in samples):
-        raise no_such_queue(name, f"from {iso_time(begin_us)} to {iso_time(end_us)}")
+        when = f"at the end of any step from {iso_time(begin_us)} to {iso_time(end_us)}"
+        raise no_such_queue(name, when, "check the name, or choose a shorter --step")
     _print(rows, output)
 
 

@@ -4,7 +4,7 @@ Rule 1. They read over `$management`, so they need no HTTP listener, and work on
 Rule 2. They change nothing, except that `close` ends what it names.
 Rule 3. A rate is the difference of two readings. The time between them is of the broker's own clock, where it has one.
 
-Imports: tools/client, tools/terminal.
+Imports: engine/history, tools/client, tools/terminal.
 Imported by: tools.
 Names: status, top, check, connections, sessions, links, BrokerReading.
 """

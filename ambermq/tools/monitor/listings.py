@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import click
 
+from ambermq.engine.history.timestamps import iso_time
 from ambermq.tools.client.broker_option import broker_url, place_options
 from ambermq.tools.monitor.reading import monitoring
 from ambermq.tools.terminal.durations import duration_text
@@ -53,7 +54,10 @@ def _list(kind: _Kind, url: str | None, data: str | None, output: str, **filters
 
 def _show(kind: _Kind, name: str, url: str | None, data: str | None, output: str) -> None:
     with monitoring(broker_url(url, data)) as management:
-        print_values(management.request("READ", kind.type, {"name": name})[1], output)
+        values = management.request("READ", kind.type, {"name": name})[1]
+        if output == "table" and values.get("until_us"):
+            values["until"] = iso_time(values.pop("until_us"))
+        print_values(values, output)
 
 
 def _close(kind: _Kind, name: str, url: str | None, data: str | None, output: str) -> None:

@@ -8,7 +8,7 @@ from ambermq.engine.patterns.pattern import check_pattern
 from ambermq.engine.patterns.words import words_of
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.engine.settings.setting_conflicts import check_combination
-from ambermq.engine.settings.setting_table import SETTINGS, changed_settings
+from ambermq.engine.settings.setting_table import SETTINGS, changed_settings, value_text
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
@@ -64,7 +64,7 @@ def _refusal(row: Mapping[str, Any], pairs: Mapping[str, tuple[Any, Any]]) -> st
     """Return why a change of settings cannot be, as far as the settings themselves say."""
     for name, (before, _) in pairs.items():
         if not SETTINGS[name].is_changeable:
-            return f"{name} is {before!r}, which does not change"
+            return f"{name} is {value_text(before)}, which does not change"
     known = {name: row[name] for name in SETTINGS if row.get(name) is not None}
     try:
         check_combination(changed_settings(Settings(), known | {name: after for name, (_, after) in pairs.items()}))

@@ -6,6 +6,7 @@ from typing import Any, Final
 import click
 
 from ambermq.engine.errors import EngineError
+from ambermq.engine.settings.queue_settings import DURATION_MS_MAX
 from ambermq.engine.settings.setting_table import OFF, SETTINGS, Setting, SettingKind
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.sizes import parse_size
@@ -21,7 +22,7 @@ _METAVARS: Final = {
 }
 _EXPECTED: Final = {
     SettingKind.BYTES: "a size such as 64MiB",
-    SettingKind.DURATION: "a duration such as 10min, from 1ms to 36,500 days,",
+    SettingKind.DURATION: f"a duration such as 10min, from 1ms to {DURATION_MS_MAX // 86_400_000} days",
 }
 
 
@@ -78,7 +79,8 @@ def setting_options(command: Callable[..., None]) -> Callable[..., None]:
     for setting in reversed(list(SETTINGS.values())):
         name, text = setting.option, f"{setting.text[0].upper()}{setting.text[1:]}"
         if setting.kind is SettingKind.FLAG:
-            command = click.option(f"--{name}/--no-{name}", default=None, help=f"{text}; else {setting.off}.")(command)
+            otherwise = f"default: --{name}" if setting.is_on else f"else {setting.off}"
+            command = click.option(f"--{name}/--no-{name}", default=None, help=f"{text}; {otherwise}.")(command)
         else:
             text = f"{text}; {OFF}: {setting.off}."
             command = click.option(f"--{name}", setting.name, type=_Value(setting), help=text)(command)

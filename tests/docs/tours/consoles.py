@@ -40,4 +40,4 @@ def _run(tour: Tour, command: str) -> str:
         return tour.run(command)
     result = CliRunner().invoke(main, words[1:], prog_name="ambermq")
     # What is refused is shown as well, where the page shows a refusal.
-    return result.stdout if result.exit_code == 0 else result.stderr
+    return result.stdout if result.exit_code == 0 else result.stdout + result.stderr

@@ -200,7 +200,12 @@ def no_room(world: World) -> int:
     [
         (unroutable, OutcomeKind.RELEASED, "", ""),
         (gone, OutcomeKind.REJECTED, "amqp:not-found", "the producer is gone"),
-        (full, OutcomeKind.REJECTED, "amqp:resource-limit-exceeded", "queue 'q' is full: it holds 3 messages"),
+        (
+            full,
+            OutcomeKind.REJECTED,
+            "amqp:resource-limit-exceeded",
+            "it holds 3 messages, at most 3 (queue_messages_max)",
+        ),
         (small, OutcomeKind.REJECTED, "amqp:resource-limit-exceeded", "queue 'q' is full: it holds 1 message"),
         (no_room, OutcomeKind.REJECTED, "amqp:resource-limit-exceeded", "no room left on its disk"),
     ],

@@ -189,7 +189,9 @@ def test_a_queue_without_room_rejects_a_message_that_is_checked_in_parts(
         assert sum(count for outcome, count in done if outcome is OutcomeKind.ACCEPTED) == 3
         assert sum(count for outcome, count in done if outcome is OutcomeKind.REJECTED) == 3
         refused = [one for one in effects if type(one) is PublishDone and one.kind is OutcomeKind.REJECTED]
-        assert {one.description for one in refused} == {f"queue 'q{full}' is full: it holds 3 messages"}
+        assert {one.description for one in refused} == {
+            f"queue 'q{full}' is full: it holds 3 messages, at most 3 (messages_max)"
+        }
         assert {queue.depth for queue in rig.loop.state.queues.values()} == {2, 3}
         live = rig.loop.state
         assert _killed(rig) == live

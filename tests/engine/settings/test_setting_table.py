@@ -13,6 +13,7 @@ from ambermq.engine.settings.setting_table import (
     SettingKind,
     changed_settings,
     settings_text,
+    value_text,
     values_of_settings,
 )
 
@@ -89,3 +90,10 @@ def test_records_of_the_first_release_have_the_same_bytes() -> None:
     """Its two settings are always written, the later ones only if they are used."""
     assert Settings(messages_max=3).is_first_release
     assert not Settings(delivery_count_max=3).is_first_release
+
+
+def test_a_setting_that_is_off_is_none_in_messages() -> None:
+    """An empty text would look like a mistake."""
+    with_target = Settings("t", 5, dead_letter="dead")
+    assert settings_text(Settings("t", 5), with_target) == "messages_max 5, dead_letter none of template 't'"
+    assert [value_text(one) for one in ("", "name", True, 3)] == ["none", "name", "true", "3"]

@@ -75,7 +75,7 @@ def test_an_end_gives_everything_back() -> None:
     some.end(one)
     some.end(one)
     assert (some.size, some.count, some.kept) == (0, 0, None)
-    assert some.add(one, post(b"c")) == "the transaction has ended"
+    assert some.add(one, post(b"c")) == "the transaction was open for more than 60000 ms (transaction_ms_max)"
 
 
 def test_the_oldest_one_is_late_first() -> None:

@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
+from ambermq.protocol.amqp10.performatives.classes import Transfer
 from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.dead_letters.commands import _shown
 from ambermq.tools.dead_letters.message_moves import MessageMoves
 from ambermq.tools.dead_letters.selection import Selection, selection_of
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
+from tests.protocol.tcp import TcpWire
 from tests.tools.conftest import Run
 
 
@@ -46,6 +49,61 @@ def test_dead_letters_are_shown_with_why_and_go_back(on_broker: Run) -> None:
     assert "1 came from no queue that exists" in left.stderr
     assert on_broker("dlq", "redrive", "dead1", "--to", "d2").exit_code == ExitCode.OK
     assert counts(on_broker, "d1", "dead1") == [3, 0]
+
+
+def test_what_a_consumer_holds_stays_and_is_counted(on_broker: Run, broker: ChildBroker) -> None:
+    """By redrive, purge and move, and by what they would do."""
+    on_broker("queue", "declare", "h1", "--dead-letter", "dead-h")
+    on_broker("send", "h1", "x", "--count", 2)
+    on_broker("receive", "h1", "--count", 2, "--outcome", "rejected")
+    with TcpWire.begun(broker.url) as wire:
+        wire.attach("dead-h", role=True)
+        wire.flow(handle=0, delivery_count=0, link_credit=1)
+        wire.expect(Transfer)
+        for arguments, told in (
+            (("dlq", "redrive", "dead-h", "--dry-run"), "would redrive 1 messages from dead-h: 1 to h1"),
+            (("dlq", "purge", "dead-h", "--dry-run"), "would remove 1 messages from dead-h"),
+            (("queue", "move", "dead-h", "h1", "--dry-run"), "would move 1 messages from dead-h to h1"),
+            (("queue", "copy", "dead-h", "h1"), "copied 1 messages from dead-h to h1"),
+            (("dlq", "redrive", "dead-h"), "redrove 1 messages from dead-h"),
+            (("dlq", "purge", "dead-h", "--yes"), "removed 0 messages from dead-h"),
+        ):
+            assert on_broker(*arguments).stdout == f"{told}; consumers hold 1 more\n"
+        done = json.loads(on_broker("dlq", "redrive", "dead-h", "--output", "json").stdout)
+        assert (done["moved"], done["acquired"]) == (0, 1)
+
+
+def test_a_dry_run_says_what_would_stay(on_broker: Run) -> None:
+    """Because its queue is full or gone; the exit code is that of the command without it."""
+    on_broker("queue", "declare", "f1", "--dead-letter", "dead-f")
+    on_broker("queue", "declare", "f2", "--dead-letter", "dead-f")
+    for name in ("f1", "f2"):
+        on_broker("send", name, "x", "--count", 2)
+        on_broker("receive", name, "--count", 2, "--outcome", "rejected")
+    on_broker("queue", "update", "f1", "--messages-max", 1)
+    on_broker("queue", "delete", "f2", "--yes")
+    why = (
+        "1 have no room where they came from, 2 came from no queue that exists; make room there, or declare that queue"
+    )
+    dry = on_broker("dlq", "redrive", "dead-f", "--dry-run")
+    assert (dry.exit_code, dry.stdout) == (ExitCode.FAILED, "would redrive 1 messages from dead-f: 1 to f1\n")
+    assert f"some messages would stay: {why}" in dry.stderr
+    done = on_broker("dlq", "redrive", "dead-f")
+    assert (done.exit_code, done.stdout) == (ExitCode.FAILED, "redrove 1 messages from dead-f\n")
+    assert f"some messages stay: {why}" in done.stderr
+    on_broker("queue", "update", "f1", "--messages-max", "none", "--bytes-max", 100)
+    moved = on_broker("queue", "move", "dead-f", "f1", "--dry-run")
+    assert (moved.exit_code, moved.stdout) == (ExitCode.FAILED, "would move 1 messages from dead-f to f1\n")
+    assert "2 messages would stay: the queue is full" in moved.stderr
+    assert on_broker("queue", "move", "dead-f", "f1").stdout == "moved 1 messages from dead-f to f1\n"
+
+
+def test_a_table_has_the_beginning_of_a_description() -> None:
+    """JSON has all of it."""
+    row = {"offset": 7, "description": "x" * 1024}
+    (short,) = _shown([row], is_short=True)
+    (whole,) = _shown([row], is_short=False)
+    assert (len(short["description"]), len(whole["description"])) == (80, 1024)
 
 
 def test_messages_move_and_are_copied(on_broker: Run) -> None:
@@ -89,12 +147,15 @@ def test_purging_names_what_it_removes(on_broker: Run) -> None:
         (("queue", "copy", "bad", "nowhere", "--dry-run"), ExitCode.NOT_FOUND, "no queue 'nowhere'"),
         (("dlq", "redrive", "bad", "--to", "nowhere", "--dry-run"), ExitCode.NOT_FOUND, "no queue 'nowhere'"),
         (("queue", "declare", "bad3", "--dead-letter", "bad3"), ExitCode.FAILED, "cannot be its own dead-letter queue"),
+        (("queue", "move", "empty", "nowhere"), ExitCode.NOT_FOUND, "no queue 'nowhere'"),
+        (("dlq", "redrive", "empty", "--to", "/muxers/QUEUE/bad"), ExitCode.NOT_FOUND, "the address of a muxer"),
         (("queue", "declare", "bad2", "--dead-letter", "/muxers/none"), ExitCode.NOT_FOUND, "no muxer 'none'"),
     ],
 )
 def test_mistakes_are_told_in_one_line(on_broker: Run, arguments: tuple[str, ...], code: ExitCode, words: str) -> None:
     """With an exit code."""
     if arguments[1] != "declare":
+        on_broker("queue", "declare", "empty")
         on_broker("queue", "declare", "bad")
         on_broker("send", "bad", "x")
     done = on_broker(*arguments)

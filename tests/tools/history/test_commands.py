@@ -183,7 +183,7 @@ def test_a_queue_is_told_over_time(on_log: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("queue", "missing"), ExitCode.NOT_FOUND, "missing: no such queue from "),
+        (("queue", "missing"), ExitCode.NOT_FOUND, "missing: no such queue at the end of any step from "),
         (("queue", "orders", "--since", "now"), ExitCode.USAGE, "the time span does not fit the steps"),
         (("queue", "orders", "--step", "soon"), ExitCode.USAGE, "invalid duration"),
         (("queue", "orders", "--since", 0, "--step", "1ms"), ExitCode.USAGE, "1 to 1000 steps"),

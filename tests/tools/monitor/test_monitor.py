@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ambermq.engine.history.timestamps import iso_time
 from ambermq.protocol.amqp10.performatives.classes import Attach, Detach, Flow, Source, Target, Transfer
 from ambermq.protocol.http.readiness import readiness
 from ambermq.tools.broker.child_broker import ChildBroker
@@ -49,6 +50,7 @@ def test_a_suspended_link_is_listed_shown_and_ended(on_broker: Run, broker: Chil
     while shown["until_us"] is None:
         shown = json.loads(on_broker("links", "show", row["name"], "--output", "json").stdout)
     assert shown["until_us"] > 1e15
+    assert f"until         {iso_time(shown['until_us'])}" in on_broker("links", "show", row["name"]).stdout
     assert "1 links, which keep 1 deliveries" in on_broker("status", "--interval", "0.1").stdout
     assert on_broker("links", "close", row["name"]).exit_code == 0
     assert not [row for row in listed(on_broker, "links", "list") if row["state"] == "suspended"]

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from ambermq.engine.commands import Publish
 from ambermq.engine.config import EngineConfig
+from ambermq.engine.decide.context import DecisionContext
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, size_code, size_of, total_size, unpack_words
 from ambermq.engine.errors import counted
 from ambermq.engine.model.queue import Queue
@@ -130,11 +131,18 @@ def _words(words: PersistentQueue) -> Iterator[int]:
         yield from unpack_words(run)
 
 
-def fullness_text(queue: Queue, command: Publish, room: int, added: Added) -> str:
+def fullness_text(queue: Queue, command: Publish, room: int, added: Added, context: DecisionContext) -> str:
     """Return why a queue takes only the first `room` messages of a run, for the refusal of the next one."""
-    held = counted(queue.waiting + added.counts.get(queue.id, 0) + room, "message")
-    if not queue.settings.bytes_max:
-        return f"queue {queue.name!r} is full: it holds {held}"
+    count = queue.waiting + added.counts.get(queue.id, 0) + room
+    held = counted(count, "message")
+    kept = context.reserved
+    # The same text for a post alone and for a run of them: the room of the earlier ones is reserved, or in `room`.
+    if command.transaction is not None or (kept is not None and queue.id in kept.counts):
+        held += ", those of open transactions included"
+    limit = queue.settings.messages_max or context.config.queue_messages_max
+    if count >= limit or not queue.settings.bytes_max:
+        most = f"{limit} ({'messages_max' if queue.settings.messages_max else 'queue_messages_max'})"
+        return f"queue {queue.name!r} is full: it holds {held}, at most {most}"
     size = queue.waiting_size + added.sizes.get(queue.id, 0)
     size += sum([size_of(size_code(one)) for one in command.sizes[:room]])
     left = f"of {size} bytes, at most {queue.settings.bytes_max} (bytes_max)"

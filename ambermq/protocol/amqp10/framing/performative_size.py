@@ -15,5 +15,5 @@ def check_performative(data: Buffer, body: int, frame_end: int, *, bytes_max: in
     if performative.CODE != TRANSFER_CODE:
         raise ConnectionFault(
             AmqpCondition.RESOURCE_LIMIT_EXCEEDED,
-            f"{performative.NAME} of {frame_end - body} bytes, at most {bytes_max}",
+            f"{performative.NAME} of {frame_end - body} bytes, at most {bytes_max} (performative_bytes_max)",
         )

@@ -27,7 +27,9 @@ def deliveries_of(tags: object) -> list[tuple[int, int]]:
     if not isinstance(tags, list) or not tags or not all(isinstance(one, bytes) for one in tags):
         raise Refused("amqp:invalid-field", f"{_TAGS!r} must be a list of delivery-tags, found {tags!r:.80}")
     if any(len(one) != _TAG_BYTES or int.from_bytes(one[:_WORD_BYTES]) > _ATTEMPT_MAX for one in tags):
-        raise Refused("amqp:invalid-field", f"a delivery-tag of a queue has {_TAG_BYTES} bytes: expected those of one")
+        found = next((one for one in tags if len(one) != _TAG_BYTES), tags[0])
+        why = f"a delivery-tag of a queue has {_TAG_BYTES} bytes, found {len(found)}: name deliveries with a lock"
+        raise Refused("amqp:invalid-field", why)
     return [(int.from_bytes(one[_WORD_BYTES:]), int.from_bytes(one[:_WORD_BYTES])) for one in tags]
 
 

@@ -215,6 +215,21 @@ def test_a_message_above_the_queue_s_limit_is_rejected() -> None:
         assert [size_of(word) for word in world.queue(name).ready] == [1, 5, 2]
 
 
+@pytest.mark.parametrize(
+    ("messages_max", "why"),
+    [
+        (2, "queue 'q' is full: it holds 2 messages, at most 2 (messages_max)"),
+        (3, "queue 'q' has no room for 50 bytes: it holds 2 messages of 2 bytes, at most 50 (bytes_max)"),
+    ],
+)
+def test_a_refusal_names_the_maximum_that_is_reached(messages_max: int, why: str) -> None:
+    """Of the two."""
+    world = World()
+    world.do(DeclareQueue("key", "q", Settings(messages_max=messages_max, bytes_max=50)))
+    refused = [one for one in world.publish(world.producer("q"), 1, 1, 50) if isinstance(one, PublishDone)][-1]
+    assert (refused.kind, refused.description) == (OutcomeKind.REJECTED, why)
+
+
 def test_one_event_discards_a_limited_number() -> None:
     """A lowered maximum removes nothing by itself; the next message makes room in parts."""
     world = World(EngineConfig(dispatch_messages_max=10))

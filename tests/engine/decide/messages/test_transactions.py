@@ -474,3 +474,19 @@ def test_dead_letters_leave_reserved_room() -> None:
     assert rig.queue().aside.count == 1
     assert ended(rig, one) == COMMITTED
     assert rig.queue("dead").depth == 2
+
+
+def test_a_refusal_tells_of_the_room_that_transactions_keep() -> None:
+    """In the transaction and outside of it, whether its messages came as a run or one by one."""
+    texts = set()
+    for parts in ((b"1", b"2", b"3"),), ((b"1",), (b"2",), (b"3",)):
+        rig = Rig()
+        declare(rig, "q", messages_max=2)
+        producer, transaction = rig.producer("q"), begun(rig)
+        effects = [effect for part in parts for effect in posts(rig, transaction, producer, *part)]
+        effects += rig.do(rig.publish(producer, b"4"))
+        texts |= {one.description for one in effects if isinstance(one, PublishDone) and one.description}
+    (text,) = texts
+    assert (
+        text == "queue 'q' is full: it holds 2 messages, those of open transactions included, at most 2 (messages_max)"
+    )

@@ -229,7 +229,7 @@ def _in_part(
         start = len(command.bodies) - len(rest.bodies) - left
         return events, [*effects, Unfinished(command.part(start, len(command.bodies)))]
     refused, rest = rest.split(refused_count(fullest, command, room, held, context.config))
-    done = rejected(refused, "amqp:resource-limit-exceeded", fullness_text(fullest, command, room, held))
+    done = rejected(refused, "amqp:resource-limit-exceeded", fullness_text(fullest, command, room, held, context))
     done.is_queue_full = True
     return events, [*effects, done, *([Unfinished(rest)] if rest.bodies else [])]
 
