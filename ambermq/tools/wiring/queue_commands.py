@@ -72,7 +72,7 @@ def list_queues(at: str | None, url: str | None, data: str | None, output: str) 
 
 
 def _print_queues(rows: Iterable[Mapping[str, Any]], output: str) -> None:
-    columns = _COLUMNS
+    columns: tuple[str, ...] = _COLUMNS
     if output == "table":
         rows = list(rows)
         columns += tuple(name for name in _STATES if any(row.get(name) for row in rows))
