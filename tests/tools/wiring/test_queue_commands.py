@@ -34,7 +34,9 @@ def test_a_listing_as_json_has_every_attribute(on_broker: Run) -> None:
     rows = json.loads(on_broker("queue", "list", "--output", "json").stdout)
     row = next(row for row in rows if row["name"] == "q3")
     assert {"available": 2, "acquired": 0, "consumers": 0, "published": 2, "messages_max": 7}.items() <= row.items()
-    assert json.loads(on_broker("queue", "show", "q3", "--output", "json").stdout) == row
+    shown = json.loads(on_broker("queue", "show", "q3", "--output", "json").stdout)
+    # The age of the oldest message grows between the two commands.
+    assert shown | {"oldest_age_us": 0} == row | {"oldest_age_us": 0}
 
 
 def test_a_listing_says_why_nothing_is_delivered(on_broker: Run) -> None:
@@ -54,7 +56,7 @@ def test_a_duration_that_cannot_be_is_refused(on_broker: Run) -> None:
     for text in ("0.5ms", "36501d", "10", "-1s"):
         refused = on_broker("queue", "declare", "timed", "--lock", text)
         assert refused.exit_code == ExitCode.USAGE
-        assert f"expected a duration such as 10min, from 1ms to 36,500 days, or none, found {text!r}" in refused.stderr
+        assert f"expected a duration such as 10min, from 1ms to 36500 days or none, found {text!r}" in refused.stderr
     assert on_broker("queue", "declare", "timed", "--lock", "36500d", "--expires", "0").exit_code == ExitCode.OK
     on_broker("queue", "delete", "timed", "--yes")
 
