@@ -124,32 +124,31 @@ def redrive(
     selection = selection_of(**narrowing)
     with connected_moves(url, data, name) as client:
         if dry_run:
-            _tell_redrive(name, client.find(name, selection), output, to)
-            return
-        counts = client.carry_out_on(name, "REDRIVE", selection, to=to, edit=edit)
-    _report(name, counts, output)
+            counts, targets = client.dry_run_on(name, "REDRIVE", selection, to=to, edit=edit)
+        else:
+            counts, targets = client.carry_out_on(name, "REDRIVE", selection, to=to, edit=edit), None
+    _report(name, to, counts, targets, output)
 
 
-def _tell_redrive(name: str, rows: Iterable[dict[str, Any]], output: str, to: str) -> None:
-    """Print what a redrive would do."""
-    targets: Counter[str] = Counter(to or row.get("source") or "" for row in rows)
-    count = sum(targets.values())
-    where = ", ".join(f"{number:,} to {target or 'no queue'}" for target, number in sorted(targets.items()))
-    values = {"dry_run": True, "name": name, "messages": count, "targets": dict(targets)}
-    print_done(f"would redrive {count:,} messages from {name}{f': {where}' if where else ''}", values, output)
-
-
-def _report(name: str, counts: Counter[str], output: str) -> None:
-    """Print the counts of a redrive. Raises ToolError if messages stay that could not go back."""
+def _report(name: str, to: str, counts: Counter[str], targets: Counter[str] | None, output: str) -> None:
+    """Print the counts of a redrive; of a dry run with `targets`. Raises ToolError if messages stay."""
     moved = counts["moved"]
-    values = {"name": name, **{key: counts[key] for key in ("moved", "acquired", "gone", "no_room", "no_origin")}}
+    stayed = {key: counts[key] for key in ("acquired", "gone", "no_room", "no_origin")}
     held = f"; {counts['acquired']:,} are held by consumers" if counts["acquired"] else ""
-    print_done(f"redrove {moved:,} messages from {name}{held}", values, output)
-    stay = [f"{counts['no_room']:,} have no room where they came from"] if counts["no_room"] else []
+    if targets is None:
+        print_done(f"redrove {moved:,} messages from {name}{held}", {"name": name, "moved": moved, **stayed}, output)
+    else:
+        where = ", ".join(f"{number:,} to {target}" for target, number in sorted(targets.items()))
+        values = {"dry_run": True, "name": name, "messages": moved, "targets": dict(targets), **stayed}
+        text = f"would redrive {moved:,} messages from {name}{f': {where}' if where else ''}{held}"
+        print_done(text, values, output)
+    room = f"in {to}" if to else "where they came from"
+    stay = [f"{counts['no_room']:,} have no room {room}"] if counts["no_room"] else []
     stay += [f"{counts['no_origin']:,} came from no queue that exists"] if counts["no_origin"] else []
     if stay:
+        advice = "make room" if to else "make room, or name a queue with --to"
         raise ToolError(
-            f"some messages stay: {', '.join(stay)}", where=name, advice="make room, or name a queue with --to"
+            f"some messages {'stay' if targets is None else 'would stay'}: {', '.join(stay)}", where=name, advice=advice
         )
 
 

@@ -25,7 +25,7 @@ __all__ = ["MessageMoves", "connected_moves"]
 _QUEUE_TYPE: Final = "org.ambermq.queue"
 _NAMED_MAX: Final = 1000
 _READING_SECONDS: Final = 0.005
-_NO_COUNTS: Final = ("to", "done", "is_reading")
+_NO_COUNTS: Final = ("to", "done", "is_reading", "targets", "taken")
 _VERBS: Final = {"MOVE": "moved", "COPY": "copied", "REDRIVE": "redriven", "REMOVE": "removed"}
 
 
@@ -65,25 +65,55 @@ class MessageMoves(QueueManagement):
         """
         counts: Counter[str] = Counter()
         verb = _VERBS[operation]
+        attributes: dict[str, Any] = {"to": to} if to else {}
+        if edit is not None:
+            attributes["edit"] = edit
         try:
             with ProgressCounter(verb) as progress:
-                for page in _pages(self.find(name, selection)):
-                    attributes: dict[str, Any] = {"to": to} if to else {}
-                    if edit is not None:
-                        attributes["edit"] = edit
-                    done = 0
-                    while done < len(page):
-                        attributes["offsets"] = page[done:]
-                        answer = self.request(operation, _QUEUE_TYPE, {"name": name}, attributes)[1]
-                        counts.update({key: int(count) for key, count in answer.items() if key not in _NO_COUNTS})
-                        progress.show(counts["moved"] + counts["removed"])
-                        if answer.get("is_reading"):
-                            time.sleep(_READING_SECONDS)
-                        done += int(answer.get("done", len(page)))
+                for answer in self._job(name, operation, selection, attributes):
+                    counts.update({key: int(count) for key, count in answer.items() if key not in _NO_COUNTS})
+                    progress.show(counts["moved"] + counts["removed"])
         except KeyboardInterrupt as error:
             so_far = f"{counts['moved'] + counts['removed']:,} messages were {verb} before; the same command goes on"
             raise ToolError("interrupted", where=name, advice=so_far, code=ExitCode.INTERRUPTED) from error
         return counts
+
+    def dry_run_on(
+        self, name: str, operation: str, selection: Selection, *, to: str = "", edit: dict[str, Any] | None = None
+    ) -> tuple[Counter[str], Counter[str]]:
+        """Return the counts that `carry_out_on` would return, and how many messages each queue would get.
+
+        The broker decides each request as the real one and changes nothing. `taken` tells it the requests before.
+        """
+        counts, targets = Counter[str](), Counter[str]()
+        attributes: dict[str, Any] = {"dry_run": True} | ({"to": to} if to else {})
+        if edit is not None:
+            attributes["edit"] = edit
+        for answer in self._job(name, operation, selection, attributes):
+            counts.update({key: int(count) for key, count in answer.items() if key not in _NO_COUNTS})
+            targets.update(answer.get("targets", {}))
+            attributes["taken"] = answer.get("taken", attributes.get("taken", b""))
+        return counts, targets
+
+    def _job(
+        self, name: str, operation: str, selection: Selection, attributes: dict[str, Any]
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the answers to the requests of a job; a caller may change `attributes` between two.
+
+        A job without a message is one request: the broker checks the queue that the messages would go to.
+        """
+        count = 0
+        for page in _pages(self.find(name, selection)):
+            done = 0
+            while done < len(page):
+                attributes["offsets"] = page[done:]
+                yield (answer := self.request(operation, _QUEUE_TYPE, {"name": name}, attributes)[1])
+                count += 1
+                if answer.get("is_reading"):
+                    time.sleep(_READING_SECONDS)
+                done += int(answer.get("done", len(page)))
+        if not count and "to" in attributes:
+            yield self.request(operation, _QUEUE_TYPE, {"name": name}, {**attributes, "offsets": []})[1]
 
     def cancel(self, name: str, offsets: Sequence[int]) -> Counter[str]:
         """Cancel scheduled messages; return the counts of the answers."""

@@ -60,12 +60,17 @@ def _carry_out(
     verb, done = operation.lower(), "moved" if operation == "MOVE" else "copied"
     with connected_moves(url, data, name) as requests:
         if dry_run:
-            count = sum(1 for _ in requests.find(name, selection))
-            values = {"dry_run": True, "name": name, "to": to, "messages": count}
-            print_done(f"would {verb} {count:,} messages from {name} to {to}", values, output)
-            return
-        counts = requests.carry_out_on(name, operation, selection, to=to)
-    values = {"name": name, "to": to, **{key: counts[key] for key in ("moved", "acquired", "gone", "no_room")}}
-    print_done(f"{done} {counts['moved']:,} messages from {name} to {to}", values, output)
+            counts = requests.dry_run_on(name, operation, selection, to=to)[0]
+        else:
+            counts = requests.carry_out_on(name, operation, selection, to=to)
+    moved, stayed = counts["moved"], {key: counts[key] for key in ("acquired", "gone", "no_room")}
+    if dry_run:
+        values = {"dry_run": True, "name": name, "to": to, "messages": moved, **stayed}
+        print_done(f"would {verb} {moved:,} messages from {name} to {to}", values, output)
+    else:
+        values = {"name": name, "to": to, "moved": moved, **stayed}
+        print_done(f"{done} {moved:,} messages from {name} to {to}", values, output)
     if counts["no_room"]:
-        raise ToolError(f"{counts['no_room']:,} messages stay: the queue is full", where=to)
+        raise ToolError(
+            f"{counts['no_room']:,} messages {'would stay' if dry_run else 'stay'}: the queue is full", where=to
+        )
