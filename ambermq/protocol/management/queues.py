@@ -68,7 +68,8 @@ def queue_attributes(
 ) -> dict[str, Any]:
     """Return the attributes of a queue: counts in messages, and the bytes of the messages on the queue.
 
-    `suspended` are those of the acquired messages that suspended links hold. `oldest_age_us` is the age of the oldest message that waits; None if it is not known, as for the past.
+    `suspended` are those of the acquired messages that suspended links hold.
+    `oldest_age_us` is the age of the oldest message that waits; None if it is not known, as for the past.
     """
     counters = queue.counters
     values = (
