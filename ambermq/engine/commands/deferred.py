@@ -30,7 +30,7 @@ class TakeDeferred(Struct):
 
 @final
 class SettleNamed(Struct):
-    """Settle deliveries of a queue, whatever consumers hold them: all, or it is refused. The answer is empty."""
+    """Settle deliveries of a queue: all, or it is refused. The answer is empty."""
 
     key: Any
     queue: str
@@ -38,6 +38,8 @@ class SettleNamed(Struct):
     deliveries: Sequence[tuple[int, int]]
     """The word and the attempt of each delivery."""
     outcome: Outcome
+    consumers: frozenset[int] | None = None
+    """Only deliveries that these consumers hold count as held; None: those of any consumer."""
 
 
 @final

@@ -223,3 +223,5 @@ class RenewLocks(Struct):
     deliveries: list[tuple[int, int]]
     """The word and the attempt of each delivery."""
     read: Callable[[int], dict[str, Any]]
+    consumers: frozenset[int] | None = None
+    """Only deliveries that these consumers hold count as held; None: those of any consumer."""

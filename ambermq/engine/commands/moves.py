@@ -72,6 +72,12 @@ class MoveMessages(SignedCommand):
     reason: MoveReason = MoveReason.MOVED
     authorize: Callable[[str], None] | None = None
     """Raises Refused if the request may not send to the queue of this name."""
+    dry_run: bytes | None = None
+    """Set: change nothing. It is empty, or `taken` of the answer to the dry run of the messages before these.
+
+    The answer has two more values: `targets`, how many messages each queue would get, by name; and `taken`, what this
+    dry run would have added to queues so far.
+    """
 
 
 @final
@@ -92,6 +98,8 @@ class EditMessages(SignedCommand):
     """A function from a message and its offset to the command that publishes the edited copy. Raises Refused."""
     authorize: Callable[[str], None] | None = None
     """Raises Refused if the request may not send to the queue of this name."""
+    dry_run: bytes | None = None
+    """As that of MoveMessages."""
 
 
 @final

@@ -23,7 +23,7 @@ def moved(state: State, event: Moved) -> State:
     source = state.queues.get(event.source)
     if source is None:
         return state
-    words, columns = _arrivals(source, event)
+    words, columns = _arrivals(state, source, event)
     if not words:
         return state
     queues, now_us = state.queues, state.elapsed_us(event.time_us)
@@ -40,7 +40,7 @@ def moved(state: State, event: Moved) -> State:
     return state.with_fields(time_us=event.time_us, queues=queues)
 
 
-def _arrivals(source: Queue, event: Moved) -> tuple[bytes, list[tuple[int, Entry]]]:
+def _arrivals(state: State, source: Queue, event: Moved) -> tuple[bytes, list[tuple[int, Entry]]]:
     """Return the words of the messages on the queues that they come to, packed, and their columns by entry."""
     words: list[int] = []
     columns: list[tuple[int, Entry]] = []
@@ -53,7 +53,7 @@ def _arrivals(source: Queue, event: Moved) -> tuple[bytes, list[tuple[int, Entry
         # Neighbours mostly have equal marks and share one value; the key holds what it is made of.
         key = id(before.marks), id(before.set_aside_for)
         if key not in marks:
-            marks[key] = _marks(before, source, event)
+            marks[key] = _known(state, event, _marks(before, source, event))
         words.append(offset << 16 | word & 0xFFFF)
         entry = _entry(before, word >> 16, marks[key])
         if event.reason is MoveReason.DUE and before.expires_us:
@@ -72,6 +72,13 @@ def _entry(before: Entry, entry: int, marks: Marks | None) -> Entry:
         priority=before.priority,
         group=before.group,
     )
+
+
+def _known(state: State, event: Moved, marks: Marks | None) -> Marks | None:
+    """Return marks, or the equal ones of the message that came right before: a fold has each message by itself."""
+    target = None if marks is None else state.queues.get(event.targets[0])
+    last = None if target is None else target.entries.get(event.offset - 1, PLAIN).marks
+    return last if last == marks else marks
 
 
 def _marks(before: Entry, source: Queue, event: Moved) -> Marks | None:

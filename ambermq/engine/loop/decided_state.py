@@ -281,7 +281,7 @@ class DecidedState(LoggedState):
             lock_ms = queue.settings.lock_ms
             if not lock_ms:
                 raise Refused("amqp:precondition-failed", f"queue {queue.name!r:.80} has no locks (lock_ms)")  # noqa: TRY301
-            holders = holders_of(queue, command.deliveries)
+            holders = holders_of(queue, command.deliveries, command.consumers)
         except Refused as refusal:
             return refused(command, refusal)[1]
         attempts = dict(command.deliveries)

@@ -134,6 +134,11 @@ class State(Struct, frozen=True):
         """Return the state without the chunk records of a message, which is published or has ended."""
         return replace(self, uploads=self.uploads.delete(upload)) if upload in self.uploads else self
 
+    def suspended_count(self, queue: Queue) -> int:
+        """Return how many messages of a queue suspended links hold."""
+        known = self.suspended
+        return sum([held.count for holder, held in queue.acquired.items() if holder in known]) if known else 0
+
     def queue_named(self, name: str) -> Queue | None:
         """Return a queue by its name, None when there is none."""
         queue_id = self.queue_names.get(name)

@@ -295,16 +295,16 @@ def changed_settings(settings: Settings, changes: Mapping[str, object]) -> Setti
 
 
 def value_text(value: object) -> str:
-    """Return a value of a setting as people write it: `true`, `none`, `5`."""
+    """Return a value of a setting for a sentence: `true`, `none`, `5`, `'name'`."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return OFF if value == "" else str(value)
+    return OFF if value == "" else repr(value)
 
 
 def settings_text(settings: Settings) -> str:
     """Return settings on one line: the length first, then what differs from the defaults."""
     others = [
-        f"{name} {value_text(value)}"
+        f"{name} {value_text(value).strip("'")}"
         for name, value in values_of_settings(settings).items()
         if name == "messages_max" or value not in (SETTINGS[name].default, NEW_QUEUES.get(name, SETTINGS[name].default))
     ]

@@ -27,6 +27,7 @@ from ambermq.engine.model.queue_parts.levels import NO_LEVELS, Levels, count_of,
 from ambermq.engine.model.state import State
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.engine.snapshots.image_blocks import ImageFault, in_order, map_of, sorted_items
+from ambermq.engine.snapshots.shared_marks import SharedMarks
 from ambermq.engine.snapshots.word_runs import (
     ASIDE,
     DELAYED,
@@ -148,6 +149,7 @@ class QueueParts:
         self.words = WordRuns()
         self.rows: list[QueueRow] = []
         self.entries: dict[int, dict[int, Entry]] = {}
+        self._marks = SharedMarks()
 
     def take_queues(self, payload: bytes) -> None:
         """Add the rows of a block."""
@@ -160,6 +162,7 @@ class QueueParts:
             if len(entries) + len(row.offsets) > (count := self.words.counts[row.queue]):
                 # An entry takes two bytes in the file and hundreds in memory, and no other check bounds their number.
                 raise ImageFault(f"more entries of queue {row.queue} than the {count} words on it")
+            self._marks.share(row.entry)
             offset = 0
             for gap in row.offsets:
                 offset += gap

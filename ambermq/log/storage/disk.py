@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ambermq.log.buffer import Buffer
 from ambermq.log.errors import LockedError
+from ambermq.log.storage.private_file import sync_directory
 from ambermq.log.storage.writeback import write_back
 
 __all__ = ["DiskFile", "DiskFileLock", "DiskLock", "DiskStorage"]
@@ -259,11 +260,7 @@ class DiskStorage:
 
     def sync_directory(self, path: str) -> None:
         """See Storage."""
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        sync_directory(path)
 
     def lock(self, path: str) -> DiskLock:
         """See Storage."""

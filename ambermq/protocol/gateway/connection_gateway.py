@@ -271,6 +271,11 @@ class ConnectionGateway:
         """See NodePeer."""
         return self._answers.post(address, message)
 
+    @property
+    def consumers(self) -> frozenset[int]:
+        """See NodePeer."""
+        return frozenset([one.consumer for one in self._links.consumers.values()])
+
     def consumer_of(self, queue: int, link: str) -> int:
         """See NodePeer."""
         known = self.gateway.engine.state.receivers.get(queue, ())

@@ -39,6 +39,7 @@ QUEUE_ATTRIBUTES: Final = (
     "id",
     "available",
     "acquired",
+    "suspended",
     "consumers",
     "bytes",
     "published",
@@ -62,9 +63,12 @@ QUEUE_ATTRIBUTES: Final = (
 )
 
 
-def queue_attributes(queue: Queue, consumers: int, oldest_age_us: int | None = None) -> dict[str, Any]:
+def queue_attributes(
+    queue: Queue, consumers: int, oldest_age_us: int | None = None, *, suspended: int = 0
+) -> dict[str, Any]:
     """Return the attributes of a queue: counts in messages, and the bytes of the messages on the queue.
 
+    `suspended` are those of the acquired messages that suspended links hold.
     `oldest_age_us` is the age of the oldest message that waits; None if it is not known, as for the past.
     """
     counters = queue.counters
@@ -73,6 +77,7 @@ def queue_attributes(queue: Queue, consumers: int, oldest_age_us: int | None = N
         queue.id,
         queue.available,
         queue.acquired_count,
+        suspended,
         consumers,
         queue.size,
         queue.published,
@@ -150,7 +155,7 @@ def _queue_of(
     queue = state.queue_named(name)
     if queue is None:
         return None
-    return queue_attributes(queue, queue.consumers, age_us(queue))
+    return queue_attributes(queue, queue.consumers, age_us(queue), suspended=state.suspended_count(queue))
 
 
 def _delete(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
@@ -178,7 +183,7 @@ def _page(orders: Orders, age_us: Callable[[Queue], int | None], window: Window,
     # The order is by id, which never changes: so a client that reads page by page gets each queue once.
     ids = orders.queues(state)
     rows = (
-        queue_attributes(queue, queue.consumers, age_us(queue))
+        queue_attributes(queue, queue.consumers, age_us(queue), suspended=state.suspended_count(queue))
         for one in ids[offset : offset + count]
         for queue in (state.queues[one],)
     )

@@ -11,7 +11,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, final
 
@@ -20,6 +20,7 @@ import msgspec
 import platformdirs
 import tomli_w
 
+from ambermq.log.storage.private_file import replace_private_file
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
@@ -118,7 +119,8 @@ def change_contexts(change: Callable[[Contexts], Contexts]) -> Contexts:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _locked(path):
             contexts = change(load_contexts())
-            _replace(path, tomli_w.dumps(msgspec.to_builtins(contexts)).encode())
+            # The lock keeps other commands away.
+            replace_private_file(str(path), tomli_w.dumps(msgspec.to_builtins(contexts)).encode())
     except OSError as error:
         raise ToolError(
             "the contexts cannot be stored", where=str(path), found=error.strerror or str(error), code=ExitCode.FAILED
@@ -150,24 +152,6 @@ def _locked(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    # The lock keeps other commands away, so one name is enough, and what a kill has left is replaced the next time.
-    new = path.with_suffix(".new")
-    with suppress(FileNotFoundError):
-        new.unlink()
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
 
 
 def _damaged(path: Path, found: str) -> ToolError:

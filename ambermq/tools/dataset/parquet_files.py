@@ -19,13 +19,13 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from ambermq.log.format.checksum import crc32c
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.log.storage.interface import Storage
 from ambermq.log.storage.steady_file import write_back_whole
 from ambermq.tools.dataset.file_systems import os_errors, place_of
+from ambermq.tools.dataset.partition_writer import PartitionWriter
 from ambermq.tools.dataset.schema import schema_of
 
 __all__ = ["NO_QUEUE", "ParquetFile", "write_events"]
@@ -33,13 +33,8 @@ __all__ = ["NO_QUEUE", "ParquetFile", "write_events"]
 NO_QUEUE: Final = "no-queue"
 """The partition of events without a queue. Events of a queue of this name are there too."""
 
-_PARTITION: Final = "queue_partition"
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 """The partition of events without a queue in archives of version 0.1.0, whose files do not have the queue."""
-_PARTITIONS: Final = pa.schema([("date", pa.string()), (_PARTITION, pa.string())])
-_OPEN_FILES_MAX: Final = 128
-_PARTITIONS_MAX: Final = 1 << 20
-_ROWS_A_GROUP: Final = 131_072
 _ROWS_BUFFERED: Final = 16_384
 """The rows of a file that are buffered, so that its row groups are not tiny if there are many queues."""
 _ROWS_BUFFERED_WITH_BODIES: Final = 4_096
@@ -86,41 +81,24 @@ def write_events(
     one. Raises OSError.
     """
     place = place_of(target)
-    paths: list[str] = []
-    schema = pa.unify_schemas([schema_of(columns), _PARTITIONS])
-    form = ds.ParquetFileFormat()
+    rows_buffered = _ROWS_BUFFERED_WITH_BODIES if "body" in columns else _ROWS_BUFFERED
+    writer = PartitionWriter(place, schema_of(columns), attempt=attempt, rows_buffered=rows_buffered)
     if place.filesystem is None:
         Path(place.path).mkdir(parents=True, exist_ok=True)
     with os_errors():
-        ds.write_dataset(
-            _with_partitions(batches, schema),
-            place.path,
-            schema=schema,
-            filesystem=place.filesystem,
-            format=form,
-            file_options=form.make_write_options(compression="zstd", write_page_checksum=True),
-            partitioning=ds.partitioning(_PARTITIONS, flavor="hive"),
-            basename_template=f"{attempt}-{{i}}.parquet",
-            existing_data_behavior="overwrite_or_ignore",
-            file_visitor=lambda written: paths.append(written.path),
-            max_open_files=_OPEN_FILES_MAX,
-            max_partitions=_PARTITIONS_MAX,
-            max_rows_per_group=_ROWS_A_GROUP,
-            min_rows_per_group=_ROWS_BUFFERED_WITH_BODIES if "body" in columns else _ROWS_BUFFERED,
-            use_threads=False,
-            create_dir=place.makes_directories,
-        )
+        writer.write(_with_partitions(batches))
+    paths = writer.paths
     if place.filesystem is None:
         _sync(paths, place.path)
     reads = place.storage if storage is None or place.filesystem is not None else storage
     return sorted((_file(place, path, reads) for path in paths), key=lambda one: one.path)
 
 
-def _with_partitions(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _with_partitions(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, pa.Array, pa.Array]]:
+    """Yield each batch with the date and the queue of every row."""
     for batch in batches:
-        dates = batch.column("timestamp").cast(pa.date32()).cast(pa.string())
-        partitions = (pc.fill_null(dates, "1970-01-01"), pc.fill_null(batch.column("queue"), NO_QUEUE))
-        yield pa.RecordBatch.from_arrays([*batch.columns, *partitions], schema=schema)
+        dates = pc.fill_null(batch.column("timestamp").cast(pa.date32()).cast(pa.string()), "1970-01-01")
+        yield batch, dates, pc.fill_null(batch.column("queue"), NO_QUEUE)
 
 
 def _file(place: Any, path: str, reads: Storage) -> ParquetFile:

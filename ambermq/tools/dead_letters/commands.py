@@ -1,5 +1,6 @@
 """`ambermq dlq`: list, show, redrive and purge dead letters."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
@@ -9,8 +10,7 @@ from ambermq.engine.history.timestamps import iso_time
 from ambermq.tools.client.broker_option import broker_options
 from ambermq.tools.client.queue_completion import complete_queue
 from ambermq.tools.dead_letters.edit_options import edit_of, edit_options
-from ambermq.tools.dead_letters.message_moves import connected_moves, held_text
-from ambermq.tools.dead_letters.move_plan import MovePlan, planned_moves, queue_at
+from ambermq.tools.dead_letters.message_moves import connected_moves, held_text, queue_at
 from ambermq.tools.dead_letters.selection import dead_letter_options, selection_of
 from ambermq.tools.messages.message_text import plain
 from ambermq.tools.terminal.errors import ToolError
@@ -118,27 +118,26 @@ def redrive(
     edit = edit_of(changes, removed, keep_id=keep_id)
     selection = selection_of(**narrowing)
     with connected_moves(url, data, name) as client:
-        client.check_target("REDRIVE", name, to)
         if dry_run:
-            plan, held = planned_moves(client, name, client.find(name, selection), to), client.held(name)
-            _tell_redrive(name, plan, held, output)
-            _check_all_go(name, plan.no_room, plan.no_origin, to, verb="would stay")
-            return
-        counts = client.carry_out_on(name, "REDRIVE", selection, to=to, edit=edit)
-        held = client.held(name)
-    kept = {key: counts[key] for key in ("gone", "no_room", "no_origin")}
-    values = {"name": name, "moved": counts["moved"], "acquired": held, **kept}
-    print_done(f"redrove {counts['moved']:,} messages from {name}{held_text(held)}", values, output)
-    _check_all_go(name, counts["no_room"], counts["no_origin"], to, verb="stay")
+            counts, targets = client.dry_run_on(name, "REDRIVE", selection, to=to, edit=edit)
+        else:
+            counts, targets = client.carry_out_on(name, "REDRIVE", selection, to=to, edit=edit), None
+        counts["acquired"] = client.held(name)
+    _report(name, to, counts, targets, output)
 
 
-def _tell_redrive(name: str, plan: MovePlan, held: int, output: str) -> None:
-    """Print what a redrive would do."""
-    where = ", ".join(f"{number:,} to {target}" for target, number in sorted(plan.targets.items()))
-    values = {"dry_run": True, "name": name, "messages": plan.moved, "acquired": held, "targets": dict(plan.targets)}
-    values |= {"no_room": plan.no_room, "no_origin": plan.no_origin}
-    told = f"would redrive {plan.moved:,} messages from {name}{f': {where}' if where else ''}{held_text(held)}"
-    print_done(told, values, output)
+def _report(name: str, to: str, counts: Counter[str], targets: Counter[str] | None, output: str) -> None:
+    """Print the counts of a redrive; of a dry run with `targets`. Raises ToolError if messages stay."""
+    moved, held = counts["moved"], held_text(counts["acquired"])
+    stayed = {key: counts[key] for key in ("acquired", "gone", "no_room", "no_origin")}
+    if targets is None:
+        print_done(f"redrove {moved:,} messages from {name}{held}", {"name": name, "moved": moved, **stayed}, output)
+    else:
+        where = ", ".join(f"{number:,} to {target}" for target, number in sorted(targets.items()))
+        values = {"dry_run": True, "name": name, "messages": moved, "targets": dict(targets), **stayed}
+        text = f"would redrive {moved:,} messages from {name}{f': {where}' if where else ''}{held}"
+        print_done(text, values, output)
+    _check_all_go(name, counts["no_room"], counts["no_origin"], to, verb="stay" if targets is None else "would stay")
 
 
 def _check_all_go(name: str, no_room: int, no_origin: int, to: str, *, verb: str) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
+from ambermq.engine.address import queue_name
+from ambermq.engine.errors import Refused
 from ambermq.protocol.amqp10.types.values import ULong
 from ambermq.tools.client.broker_option import broker_url
 from ambermq.tools.client.broker_url import BrokerUrl
@@ -20,12 +22,14 @@ from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.progress_counter import ProgressCounter
 
-__all__ = ["MessageMoves", "connected_moves", "held_text"]
+__all__ = ["MessageMoves", "connected_moves", "held_text", "queue_at"]
 
 _QUEUE_TYPE: Final = "org.ambermq.queue"
 _NAMED_MAX: Final = 1000
+_NAME_BYTES_MAX: Final = 1 << 20
+"""The broker checks the length of names."""
 _READING_SECONDS: Final = 0.005
-_NO_COUNTS: Final = ("to", "done", "is_reading")
+_NO_COUNTS: Final = ("to", "done", "is_reading", "targets", "taken")
 _VERBS: Final = {"MOVE": "moved", "COPY": "copied", "REDRIVE": "redriven", "REMOVE": "removed"}
 
 
@@ -65,41 +69,62 @@ class MessageMoves(QueueManagement):
         """
         counts: Counter[str] = Counter()
         verb = _VERBS[operation]
+        attributes: dict[str, Any] = {"to": to} if to else {}
+        if edit is not None:
+            attributes["edit"] = edit
         try:
             with ProgressCounter(verb) as progress:
-                for page in _pages(self.find(name, selection)):
-                    attributes: dict[str, Any] = {"to": to} if to else {}
-                    if edit is not None:
-                        attributes["edit"] = edit
-                    done = 0
-                    while done < len(page):
-                        attributes["offsets"] = page[done:]
-                        answer = self.request(operation, _QUEUE_TYPE, {"name": name}, attributes)[1]
-                        counts.update({key: int(count) for key, count in answer.items() if key not in _NO_COUNTS})
-                        progress.show(counts["moved"] + counts["removed"])
-                        if answer.get("is_reading"):
-                            time.sleep(_READING_SECONDS)
-                        done += int(answer.get("done", len(page)))
+                for answer in self._job(name, operation, selection, attributes):
+                    counts.update({key: int(count) for key, count in answer.items() if key not in _NO_COUNTS})
+                    progress.show(counts["moved"] + counts["removed"])
         except KeyboardInterrupt as error:
             so_far = f"{counts['moved'] + counts['removed']:,} messages were {verb} before; the same command goes on"
             raise ToolError("interrupted", where=name, advice=so_far, code=ExitCode.INTERRUPTED) from error
         return counts
 
-    def attributes_of(self, name: str) -> dict[str, Any]:
-        """Return the attributes of a queue. Raises RequestRefused."""
-        return self.request("READ", _QUEUE_TYPE, {"name": name})[1]
-
     def held(self, name: str) -> int:
         """Return how many messages of a queue consumers hold; 0 if the queue has ended."""
         try:
-            return int(self.attributes_of(name).get("acquired") or 0)
+            return int(self.request("READ", _QUEUE_TYPE, {"name": name})[1].get("acquired") or 0)
         except RequestRefused:
             return 0
 
-    def check_target(self, operation: str, name: str, to: str) -> None:
-        """Raise RequestRefused if messages of a queue cannot go to another one, also if there are none to go."""
-        if to:
-            self.request(operation, _QUEUE_TYPE, {"name": name}, {"offsets": [], "to": to})
+    def dry_run_on(
+        self, name: str, operation: str, selection: Selection, *, to: str = "", edit: dict[str, Any] | None = None
+    ) -> tuple[Counter[str], Counter[str]]:
+        """Return the counts that `carry_out_on` would return, and how many messages each queue would get.
+
+        The broker decides each request as the real one and changes nothing. `taken` tells it the requests before.
+        """
+        counts, targets = Counter[str](), Counter[str]()
+        attributes: dict[str, Any] = {"dry_run": True} | ({"to": to} if to else {})
+        if edit is not None:
+            attributes["edit"] = edit
+        for answer in self._job(name, operation, selection, attributes):
+            counts.update({key: int(count) for key, count in answer.items() if key not in _NO_COUNTS})
+            targets.update(answer.get("targets", {}))
+            attributes["taken"] = answer.get("taken", attributes.get("taken", b""))
+        return counts, targets
+
+    def _job(
+        self, name: str, operation: str, selection: Selection, attributes: dict[str, Any]
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the answers to the requests of a job; a caller may change `attributes` between two.
+
+        A job without a message is one request: the broker checks the queue that the messages would go to.
+        """
+        count = 0
+        for page in _pages(self.find(name, selection)):
+            done = 0
+            while done < len(page):
+                attributes["offsets"] = page[done:]
+                yield (answer := self.request(operation, _QUEUE_TYPE, {"name": name}, attributes)[1])
+                count += 1
+                if answer.get("is_reading"):
+                    time.sleep(_READING_SECONDS)
+                done += int(answer.get("done", len(page)))
+        if not count and "to" in attributes:
+            yield self.request(operation, _QUEUE_TYPE, {"name": name}, {**attributes, "offsets": []})[1]
 
     def cancel(self, name: str, offsets: Sequence[int]) -> Counter[str]:
         """Cancel scheduled messages; return the counts of the answers."""
@@ -116,6 +141,14 @@ def connected_moves(url: str | None, data: str | None, name: str = "") -> Iterat
     """Yield the requests about messages; an error about the queue NAME has the nearest names."""
     with LinkClient.connect(BrokerUrl.parse(broker_url(url, data))) as client, near_queues(client, name):
         yield MessageMoves(client)
+
+
+def queue_at(address: str) -> str:
+    """Return the name of the queue that an address names; the address itself for another node."""
+    try:
+        return queue_name(address, name_bytes_max=_NAME_BYTES_MAX)
+    except Refused:
+        return address
 
 
 def held_text(held: int) -> str:

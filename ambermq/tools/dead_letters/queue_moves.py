@@ -7,7 +7,6 @@ import click
 from ambermq.tools.client.broker_option import broker_options
 from ambermq.tools.client.queue_completion import complete_queue
 from ambermq.tools.dead_letters.message_moves import connected_moves, held_text
-from ambermq.tools.dead_letters.move_plan import planned_moves
 from ambermq.tools.dead_letters.selection import Selection, narrowing_options, selection_of
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.options import dry_run_option
@@ -60,17 +59,19 @@ def _carry_out(
 ) -> None:
     verb, done = operation.lower(), "moved" if operation == "MOVE" else "copied"
     with connected_moves(url, data, name) as requests:
-        requests.check_target(operation, name, to)
         if dry_run:
-            plan, held = planned_moves(requests, name, requests.find(name, selection), to), requests.held(name)
-            values = {"dry_run": True, "name": name, "to": to, "messages": plan.moved, "acquired": held}
-            values["no_room"] = no_room = plan.no_room
-            print_done(f"would {verb} {plan.moved:,} messages from {name} to {to}{held_text(held)}", values, output)
+            counts = requests.dry_run_on(name, operation, selection, to=to)[0]
         else:
-            counts, held = requests.carry_out_on(name, operation, selection, to=to), requests.held(name)
-            values = {"name": name, "to": to, "moved": counts["moved"], "acquired": held, "gone": counts["gone"]}
-            values["no_room"] = no_room = counts["no_room"]
-            print_done(f"{done} {counts['moved']:,} messages from {name} to {to}{held_text(held)}", values, output)
-    if no_room:
-        what = f"{no_room:,} messages {'would stay' if dry_run else 'stay'}: the queue is full"
+            counts = requests.carry_out_on(name, operation, selection, to=to)
+        counts["acquired"] = requests.held(name)
+    moved, stayed = counts["moved"], {key: counts[key] for key in ("acquired", "gone", "no_room")}
+    held = held_text(counts["acquired"])
+    if dry_run:
+        values = {"dry_run": True, "name": name, "to": to, "messages": moved, **stayed}
+        print_done(f"would {verb} {moved:,} messages from {name} to {to}{held}", values, output)
+    else:
+        values = {"name": name, "to": to, "moved": moved, **stayed}
+        print_done(f"{done} {moved:,} messages from {name} to {to}{held}", values, output)
+    if counts["no_room"]:
+        what = f"{counts['no_room']:,} messages {'would stay' if dry_run else 'stay'}: the queue is full"
         raise ToolError(what, where=to, advice="make room there, or raise messages_max and bytes_max")

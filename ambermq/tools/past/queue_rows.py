@@ -21,13 +21,15 @@ def queue_rows(state: State) -> Iterator[dict[str, Any]]:
     """Yield the attributes of every queue, the oldest first."""
     consumers = Counter(consumer.queue for consumer in state.consumers.values())
     for queue_id in sorted(state.queues.keys()):
-        yield queue_attributes(state.queues[queue_id], consumers[queue_id])
+        queue = state.queues[queue_id]
+        yield queue_attributes(queue, consumers[queue_id], suspended=state.suspended_count(queue))
 
 
 def queue_row(state: State, name: str) -> dict[str, Any]:
     """Return the attributes of one queue; raise ToolError if the state has no queue of the name."""
     queue = queue_of(state, name)
-    return queue_attributes(queue, sum(consumer.queue == queue.id for consumer in state.consumers.values()))
+    consumers = sum(consumer.queue == queue.id for consumer in state.consumers.values())
+    return queue_attributes(queue, consumers, suspended=state.suspended_count(queue))
 
 
 def queue_of(state: State, name: str) -> Queue:

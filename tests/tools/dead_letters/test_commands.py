@@ -122,6 +122,38 @@ def test_messages_move_and_are_copied(on_broker: Run) -> None:
     assert dry.stdout == "would move 0 messages from m2 to m1\n"
 
 
+def test_a_dry_run_says_what_the_command_would_do(on_broker: Run) -> None:
+    """The messages that go and those that stay, with the exit code of the command; nothing is changed."""
+    on_broker("queue", "declare", "t1", "--dead-letter", "dead-t")
+    on_broker("send", "t1", "x", "--count", 1500)
+    assert on_broker("receive", "t1", "--count", 1500, "--outcome", "rejected").exit_code == ExitCode.OK
+    on_broker("send", "dead-t", "stranger")
+    on_broker("queue", "update", "t1", "--messages-max", 1200)
+    dry = on_broker("dlq", "redrive", "dead-t", "--dry-run")
+    assert dry.stdout == "would redrive 1,200 messages from dead-t: 1,200 to t1\n"
+    assert "some messages would stay: 300 have no room where they came from, 1 came from no queue" in dry.stderr
+    whole = json.loads(on_broker("dlq", "redrive", "dead-t", "--dry-run", "--output", "json").stdout)
+    assert (whole["messages"], whole["targets"], whole["no_room"], whole["no_origin"]) == (1200, {"t1": 1200}, 300, 1)
+    edited = on_broker("dlq", "redrive", "dead-t", "--set", "a=b", "--limit", 150, "--dry-run")
+    assert (edited.exit_code, edited.stdout) == (0, "would redrive 150 messages from dead-t: 150 to t1\n")
+    full = on_broker("queue", "move", "dead-t", "t1", "--dry-run")
+    assert full.stdout == "would move 1,200 messages from dead-t to t1\n"
+    assert "t1: 301 messages would stay: the queue is full" in full.stderr
+    assert on_broker("queue", "copy", "dead-t", "t1", "--limit", 5, "--dry-run").exit_code == ExitCode.OK
+    assert counts(on_broker, "t1", "dead-t") == [0, 1501]
+    done = on_broker("dlq", "redrive", "dead-t")
+    assert (done.exit_code, done.stdout) == (dry.exit_code, "redrove 1,200 messages from dead-t\n")
+
+
+@pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])
+def test_a_missing_target_is_told_before_a_message_moves(on_broker: Run, dry_run: tuple[str, ...]) -> None:
+    """Also where no message is selected, by a dry run as by the command."""
+    on_broker("queue", "declare", "source")
+    for command in (("queue", "move", "source"), ("queue", "copy", "source"), ("dlq", "redrive", "source", "--to")):
+        done = on_broker(*command, "absent", *dry_run)
+        assert (done.exit_code, "no queue 'absent'" in done.stderr) == (ExitCode.NOT_FOUND, True), done.stderr
+
+
 def test_purging_names_what_it_removes(on_broker: Run) -> None:
     """The others stay."""
     on_broker("queue", "declare", "p1", "--dead-letter", "dead2")

@@ -33,7 +33,7 @@ def test_what_cannot_be_is_told() -> None:
     fixed, excluded, good = planned(
         [row("a", last_value="x"), row("b", non_destructive=True), row("c")], {"lock_ms": 5, "last_value": ""}
     )
-    assert fixed.refusal == "last_value is x, which does not change"
+    assert fixed.refusal == "last_value is 'x', which does not change"
     assert excluded.refusal.startswith("non_destructive and lock_ms exclude each other")
     assert (good.name, good.refusal) == ("c", "")
 

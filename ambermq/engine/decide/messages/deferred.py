@@ -2,6 +2,7 @@
 
 Rule 1. A message is deferred if a consumer has returned it as undeliverable-here, and it waits.
 Rule 2. A request is done wholly, or it is refused.
+Rule 3. A delivery that another consumer holds than a request may name is as one that is not held: nothing tells of it.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,14 +25,18 @@ from ambermq.engine.model.state import State
 __all__ = ["DEFERRED_DECISIONS", "holders_of"]
 
 
-def holders_of(queue: Queue, deliveries: Sequence[tuple[int, int]]) -> list[tuple[int, bytes]]:
+def holders_of(
+    queue: Queue, deliveries: Sequence[tuple[int, int]], consumers: frozenset[int] | None = None
+) -> list[tuple[int, bytes]]:
     """Return consumers with the packed words that they hold of deliveries, each a word and its attempt.
 
-    Raises Refused if one of them is not held in that attempt.
+    Raises Refused if one of them is not held in that attempt, by one of `consumers` if they are given.
     """
     attempts = dict(deliveries)
     wanted, found, count = pack_words(list(attempts)), list[tuple[int, bytes]](), 0
     for consumer, held in queue.acquired.items():
+        if consumers is not None and consumer not in consumers:
+            continue
         words = [word for word in unpack_words(held.remove(wanted)[0]) if _attempt_of(queue, word) == attempts[word]]
         if words:
             found.append((consumer, pack_words(words)))
@@ -74,7 +79,7 @@ def _take_deferred(state: State, command: TakeDeferred, context: DecisionContext
 def _settle_named(state: State, command: SettleNamed, context: DecisionContext) -> Decision:
     queue = existing_queue(state, command.queue, context.config)
     events: list[Event] = []
-    for consumer, words in holders_of(queue, command.deliveries):
+    for consumer, words in holders_of(queue, command.deliveries, command.consumers):
         offset = context.next_offset + len(events)
         events.append(Settled(offset, context.now_us, queue.id, consumer, command.outcome, words))
     return with_queue_end(state, events, queue, context, [Answered(command.key, {})])

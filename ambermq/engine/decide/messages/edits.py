@@ -61,9 +61,12 @@ def _edit_messages(state: State, command: EditMessages, context: DecisionContext
         if copy is not None and word in target_of:
             edits.add(word, copy, state.queues[target_of[word]])
     damaged = copies.count(None)
-    counts = {"moved": edits.count, "acquired": named.acquired, "gone": named.gone + damaged}
-    no_room = too_large + len(words) - no_origin - edits.count - damaged
-    answer = {**counts, "no_room": no_room, "no_origin": no_origin, "done": len(offsets), "is_reading": False}
+    moved = sum(edits.counts.values())
+    answer: dict[str, Any] = {"moved": moved, "acquired": named.acquired, "gone": named.gone + damaged}
+    answer |= {"no_room": too_large + len(words) - no_origin - moved - damaged, "no_origin": no_origin}
+    answer |= {"done": len(offsets), "is_reading": False}
+    if command.dry_run is not None:
+        return [], [Answered(command.key, {**answer, "targets": edits.counts, "taken": edits.added.to_bytes()})]
     return with_queue_end(state, edits.events, source, context, [Answered(command.key, answer)])
 
 
@@ -103,10 +106,11 @@ class _Edits:
         self._source = source
         self._command = command
         self._context = context
-        self._added = Added({}, {})
         self._authorized: set[int] = set()
+        self.added = Added.from_bytes(command.dry_run or b"")
         self.events: list[Event] = []
-        self.count = 0
+        self.counts: dict[str, int] = {}
+        """The copies, by the name of their queue."""
 
     def add(self, word: int, copy: Publish, target: Queue) -> None:
         """Add a copy for a queue, if the queue takes it. Raises Refused if the request may not send to it."""
@@ -114,6 +118,10 @@ class _Edits:
             self._command.authorize(target.name)
             self._authorized.add(target.id)
         if not self._has_room(copy, target):
+            return
+        self.added.add(target.id, 1, copy.size)
+        self.counts[target.name] = self.counts.get(target.name, 0) + 1
+        if self._command.dry_run is not None:
             return
         moment = self._context
         place = moment.next_offset + record_count(self.events)
@@ -125,8 +133,6 @@ class _Edits:
         one = pack_words([word])
         reason, by = DiscardReason.EDITED, ""
         self.events.append(Discarded(place, moment.now_us, self._source.id, reason, one, by, published.offset))
-        self._added.add(target.id, 1, copy.size)
-        self.count += 1
 
     def _has_room(self, copy: Publish, target: Queue) -> bool:
         limit = target.settings.message_bytes_max
@@ -134,7 +140,7 @@ class _Edits:
             return False
         if min(copy.size, self._context.config.chunk_bytes) > self._context.batch_bytes_max // 2:
             return False
-        has_room = room_for(target, [size_code(copy.size)], self._added, self._context) > 0
+        has_room = room_for(target, [size_code(copy.size)], self.added, self._context) > 0
         return has_room and copy.size <= self._context.room_bytes
 
 

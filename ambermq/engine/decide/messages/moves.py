@@ -180,26 +180,31 @@ def _word_at(words: PersistentQueue, offset: int) -> int:
 
 def _move_messages(state: State, command: MoveMessages, context: DecisionContext) -> Decision:
     source = existing_queue(state, command.name, context.config)
-    named, added = named_in(source, command.offsets), Added({}, {})
+    named, added = named_in(source, command.offsets), Added.from_bytes(command.dry_run or b"")
     groups, no_origin = targets_of(state, command, source, named.words, context)
     events: list[Event] = []
-    moved, names = 0, list[str]()
+    moved, names = 0, dict[str, int]()
     for target_id, group in groups.items():
         target = state.queues[target_id]
         if command.authorize is not None:
             command.authorize(target.name)
         count = room_for(target, group, added, context)
-        if count:
+        if not count:
+            continue
+        added.add(target_id, count, sum(map(size_of, group[:count])))
+        names[target.name] = count
+        moved += count
+        if command.dry_run is None:
             offset = context.next_offset + record_count(events)
             words = pack_words(group[:count])
             event = Moved(offset, context.now_us, source.id, (target_id,), command.reason, words)
             events += [event, *_keys(state, source, target_id, event, context)]
-            added.add(target_id, count, sum(map(size_of, group[:count])))
-            names.append(target.name)
-            moved += count
     no_room = len(named.words) - no_origin - moved
-    answer = {"moved": moved, "acquired": named.acquired, "gone": named.gone, "no_room": no_room}
-    answered = Answered(command.key, {**answer, "no_origin": no_origin, "to": names})
+    answer: dict[str, Any] = {"moved": moved, "acquired": named.acquired, "gone": named.gone, "no_room": no_room}
+    answer |= {"no_origin": no_origin, "to": list(names)}
+    if command.dry_run is not None:
+        return [], [Answered(command.key, {**answer, "targets": names, "taken": added.to_bytes()})]
+    answered = Answered(command.key, answer)
     if command.reason is MoveReason.COPIED:
         return events, [answered]
     return with_queue_end(state, events, source, context, [answered])

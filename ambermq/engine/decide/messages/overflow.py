@@ -7,14 +7,15 @@ Rule 3. `drop-head`: the queue discards its oldest waiting messages first, so it
 """
 
 from collections.abc import Iterator, Sequence
-from heapq import merge
+from heapq import merge, nlargest
+from struct import Struct
 from typing import Final, NamedTuple
 
 from ambermq.engine.commands import Publish
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.context import DecisionContext
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, size_code, size_of, total_size, unpack_words
-from ambermq.engine.errors import counted
+from ambermq.engine.errors import Refused, counted
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.transactions.reservations import Reservations
 from ambermq.snapshot.persistent_queue import PersistentQueue
@@ -30,6 +31,12 @@ __all__ = [
     "refused_count",
     "size_of_run",
 ]
+
+
+_ROW: Final = Struct("<QQQ")
+"""Queue, messages, bytes: what a dry run would have added."""
+_ROWS_MAX: Final = 1000
+_NUMBER_MAX: Final = (1 << 64) - 1
 
 
 class Added(NamedTuple):
@@ -49,6 +56,22 @@ class Added(NamedTuple):
         """Return what is added to one queue, with the room that open transactions keep in it."""
         count = self.counts.get(queue, 0) + reserved.counts[queue]
         return Added({queue: count}, {queue: self.sizes.get(queue, 0) + reserved.sizes[queue]})
+
+    def to_bytes(self) -> bytes:
+        """Return the rows for `from_bytes`: of more than 1,000 queues those that got the most messages."""
+        most = nlargest(_ROWS_MAX, self.counts, key=self.counts.__getitem__)
+        rows = [(queue, min(self.counts[queue], _NUMBER_MAX), min(self.sizes[queue], _NUMBER_MAX)) for queue in most]
+        return b"".join([_ROW.pack(*row) for row in rows])
+
+    @classmethod
+    def from_bytes(cls, rows: bytes) -> "Added":
+        """Return what the rows say. Raises Refused if they are none."""
+        if len(rows) % _ROW.size or len(rows) > _ROW.size * _ROWS_MAX:
+            raise Refused("amqp:invalid-field", f"'taken' is no answer of a dry run: it has {len(rows)} bytes")
+        added = cls({}, {})
+        for queue, count, size in _ROW.iter_unpack(rows):
+            added.add(queue, count, size)
+        return added
 
 
 NOTHING_ADDED: Final = Added({}, {})

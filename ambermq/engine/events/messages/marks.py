@@ -4,7 +4,7 @@ Rule 1. A mark names its messages by the offset of the first one and their count
 Rule 2. A queue that does not know such marks ignores them.
 """
 
-from typing import Final, final
+from typing import Any, Final, final
 
 from msgspec import Struct
 
@@ -126,22 +126,30 @@ def _offsets(first: int, count: int) -> list[list[int]]:
 
 MarkEvent = Timed | Prioritized | Grouped | Keyed
 
+
+def _mark_type(event: type, number: int, name: str, meta: str, aux: str | None = None, **columns: Any) -> EventType:
+    """Return the row of a mark. `meta` is what its metadata has before the queue ids, if it has anything."""
+    layout = Layout(
+        queue="queue; 0 with FANOUT",
+        ref="first: the offset of the first message",
+        count="messages",
+        meta=f"{meta}; then queue ids (FANOUT)" if meta else "queue ids (FANOUT)",
+        **({} if aux is None else {"aux": aux}),
+    )
+    since, after = "0.2.0", _PUBLISHED
+    return EventType(
+        event=event, number=number, name=name, since=since, listed_after=after, layout=layout, queue="queues", **columns
+    )
+
+
 TYPES: Final = (
-    EventType(
-        event=Timed,
-        number=_TIMED,
-        name="timed",
-        since="0.2.0",
-        listed_after=_PUBLISHED,
-        layout=Layout(
-            queue="queue; 0 with FANOUT",
-            ref="first: the offset of the first message",
-            count="messages",
-            meta="u64 time to live in milliseconds; then queue ids (FANOUT)",
-        ),
+    _mark_type(
+        Timed,
+        _TIMED,
+        "timed",
+        "u64 time to live in milliseconds",
         write=_write_timed,
         read=_read_timed,
-        queue="queues",
         facts=lambda event: {
             "count": event.count,
             "ttl_ms": event.ttl_ms,
@@ -150,22 +158,14 @@ TYPES: Final = (
         facts_text="`queues` `queue_ids` `count` `ttl_ms` `offsets`",
         line=("{count:messages} of {queue_ids:queues} with a time to live of {ttl_ms:,} ms: {offsets:ranges}",),
     ),
-    EventType(
-        event=Prioritized,
-        number=_PRIORITIZED,
-        name="prioritized",
-        since="0.2.0",
-        listed_after=_PUBLISHED,
-        layout=Layout(
-            queue="queue; 0 with FANOUT",
-            ref="first: the offset of the first message",
-            count="messages",
-            aux="priority",
-            meta="queue ids (FANOUT)",
-        ),
+    _mark_type(
+        Prioritized,
+        _PRIORITIZED,
+        "prioritized",
+        "",
+        aux="priority",
         write=_write_prioritized,
         read=_read_prioritized,
-        queue="queues",
         facts=lambda event: {
             "count": event.count,
             "priority": event.priority,
@@ -174,41 +174,25 @@ TYPES: Final = (
         facts_text="`queues` `queue_ids` `count` `priority` `offsets`",
         line=("{count:messages} of {queue_ids:queues} with priority {priority}: {offsets:ranges}",),
     ),
-    EventType(
-        event=Keyed,
-        number=_KEYED,
-        name="keyed",
-        since="0.2.0",
-        listed_after=_PUBLISHED,
-        layout=Layout(
-            queue="queue; 0 with FANOUT",
-            ref="first: the offset of the first message",
-            count="messages",
-            meta="a key of 16 bytes for each message, zeros for none; then queue ids (FANOUT)",
-        ),
+    _mark_type(
+        Keyed,
+        _KEYED,
+        "keyed",
+        "a key of 16 bytes for each message, zeros for none",
         write=_write_keyed,
         read=_read_keyed,
-        queue="queues",
         facts=_keyed_facts,
         facts_text="`queues` `queue_ids` `count` `offsets`",
         line=("{count:messages} of {queue_ids:queues} with keys: {offsets:ranges}",),
     ),
-    EventType(
-        event=Grouped,
-        number=_GROUPED,
-        name="grouped",
-        since="0.2.0",
-        listed_after=_PUBLISHED,
-        layout=Layout(
-            queue="queue; 0 with FANOUT",
-            ref="first: the offset of the first message",
-            count="messages",
-            aux="codes",
-            meta="the codes of their groups, one for all or one for each; then queue ids (FANOUT)",
-        ),
+    _mark_type(
+        Grouped,
+        _GROUPED,
+        "grouped",
+        "the codes of their groups, one for all or one for each",
+        aux="codes",
         write=_write_grouped,
         read=_read_grouped,
-        queue="queues",
         facts=lambda event: {
             "count": event.count,
             "groups": len({code >> 1 for code in unpack_words(event.codes)} - {0}),

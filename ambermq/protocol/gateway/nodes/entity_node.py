@@ -9,7 +9,9 @@ Rule 1. NAME is the address of a queue, or the alias of a dead-letter queue. A l
 Rule 2. The rules of the queue decide: `browse` to peek, `send` to schedule, `manage` to cancel, else `receive`. By an
         alias the user needs the action on both queues, and nothing can be scheduled.
 Rule 3. Requests are small, and each is answered or ends its link. A client gets no credit for more while answers wait.
-Rule 4. A deferred message is read before it is taken. If its bytes cannot be read, or do not fit into the answer, it
+Rule 4. A lock token names a delivery that a link of this connection holds. That of another connection is unknown: so
+        no client keeps or settles what another one holds.
+Rule 5. A deferred message is read before it is taken. If its bytes cannot be read, or do not fit into the answer, it
         stays deferred, and the answer says why. A message whose answer cannot be sent returns to the queue.
 """
 
@@ -260,8 +262,8 @@ class EntityNode:
         return command
 
     def _renew(self, request: EntityRequest, _properties: Mapping[str, Any], body: Mapping[str, Any]) -> Command:
-        named = deliveries(body)
-        return RenewLocks(request, member_address(request.queue), named, partial(_expirations, len(named)))
+        named, consumers = deliveries(body), self._peer.consumers
+        return RenewLocks(request, member_address(request.queue), named, partial(_expirations, len(named)), consumers)
 
     def _receive(self, request: EntityRequest, properties: Mapping[str, Any], body: Mapping[str, Any]) -> None:
         engine, numbers = self._peer.gateway.engine, sequence_numbers(body)
@@ -285,7 +287,8 @@ class EntityNode:
         self._peer.gateway.lost_links.submit(Inspect(request, found))
 
     def _dispose(self, request: EntityRequest, _properties: Mapping[str, Any], body: Mapping[str, Any]) -> Command:
-        return SettleNamed(request, member_address(request.queue), deliveries(body), outcome(body))
+        address, consumers = member_address(request.queue), self._peer.consumers
+        return SettleNamed(request, address, deliveries(body), outcome(body), consumers)
 
     def _answer_bytes(self, request: EntityRequest, most: int) -> int:
         """Return the most bytes of an answer: `most`, or the max-message-size of its link."""

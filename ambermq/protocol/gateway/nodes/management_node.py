@@ -110,6 +110,10 @@ class _Request:
         """Raise Refused if the user may not delete a subscription."""
         authorize_deletion(self.peer, subscription)
 
+    def holders(self, queue: str) -> frozenset[int] | None:
+        """Return the consumers whose deliveries the request may name: its connection's; None, any, with `manage`."""
+        return None if is_allowed(self.peer, Action.MANAGE, queue) else self.peer.consumers
+
     def authorize_sending(self, queue: str) -> None:
         """Raise Refused if the user may not send to a queue."""
         address = member_address(queue)

@@ -76,6 +76,10 @@ class NodePeer(LinkPeer, Protocol):
     def token_check(self) -> PutToken | None:
         """Checks the tokens of a connection that logs in by them; None for another one."""
 
+    @property
+    def consumers(self) -> frozenset[int]:
+        """The engine's ids of the consumers of the connection."""
+
     def consumer_of(self, queue: int, link: str) -> int:
         """Return the engine's id of a consumer of a queue: that of the named link, else any; 0 without one."""
 

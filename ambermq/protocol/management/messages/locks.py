@@ -1,7 +1,8 @@
 """The operation RENEW-LOCK of type `org.ambermq.queue`: the locks of deliveries begin again.
 
-Rule: a delivery is named by its tag, which has the attempt of the message and its word. So a request renews what the
-      client holds, and not a later delivery of the same message.
+Rule 1. A delivery is named by its tag, which has the attempt of the message and its word. So a request renews what the
+        client holds, and not a later delivery of the same message.
+Rule 2. A request renews the deliveries of its own connection; with the right to manage the queue those of any one.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,7 +36,8 @@ def deliveries_of(tags: object) -> list[tuple[int, int]]:
 
 def _renew(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
     refuse_unknown(body, _NOUN, _TAGS)
-    return RenewLocks(request, name_property(properties, _NOUN), deliveries_of(body.get(_TAGS)), _answer)
+    name, deliveries = name_property(properties, _NOUN), deliveries_of(body.get(_TAGS))
+    return RenewLocks(request, name, deliveries, _answer, request.holders(name))
 
 
 def _answer(locked_until_ms: int) -> dict[str, Any]:

@@ -111,14 +111,25 @@ def _move(
     reason: MoveReason, request: Any, properties: Mapping[str, Any], body: Mapping[str, Any], _max: int
 ) -> Command:
     edits = ("edit",) if reason is MoveReason.REDRIVEN else ()
-    refuse_unknown(body, _NOUN, "offsets", "to", *edits)
+    refuse_unknown(body, _NOUN, "offsets", "to", "dry_run", "taken", *edits)
     to = _text(body, "to")
     if not to and reason is not MoveReason.REDRIVEN:
         raise Refused("amqp:invalid-field", "'to' must be the address of a queue")
     name = name_property(properties, _NOUN)
+    dry_run = _dry_run(body)
     if body.get("edit") is not None:
-        return edit_messages(request, name, _offsets(body), to, body["edit"])
-    return MoveMessages(request, name, _offsets(body), to, reason, request.authorize_sending)
+        command = edit_messages(request, name, _offsets(body), to, body["edit"])
+        command.dry_run = dry_run
+        return command
+    return MoveMessages(request, name, _offsets(body), to, reason, request.authorize_sending, dry_run)
+
+
+def _dry_run(body: Mapping[str, Any]) -> bytes | None:
+    """Return what a dry run would have added so far; None for a request that is none. Raises Refused."""
+    taken = body.get("taken", b"")
+    if not isinstance(taken, (bytes, bytearray, memoryview)):
+        raise Refused("amqp:invalid-field", f"'taken' must be a binary value, found {taken!r:.80}")
+    return bytes(taken) if flag_field(body, "dry_run") else None
 
 
 def _remove(

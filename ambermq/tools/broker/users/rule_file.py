@@ -4,12 +4,11 @@ rules        the document (protocol/auth/rule_document.py), mode 0600
 rules.new    its next version, until it is durable and renamed
 """
 
-import os
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import Final, final
 
+from ambermq.log.storage.private_file import replace_private_file
 from ambermq.protocol.auth.rule_document import RULES_NAME, RulesDamaged, decode_rules, encode_rules
 from ambermq.protocol.auth.rules import Rule
 from ambermq.tools.terminal.errors import ToolError
@@ -44,21 +43,4 @@ class RuleFile:
     def write(self, rules: Iterable[Rule]) -> None:
         """Replace the file; when this returns, the rules are durable. Raises OSError."""
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        new = self._path.with_name(f"{RULES_NAME}.new")
-        with suppress(FileNotFoundError):
-            new.unlink()
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(encode_rules(rules))
-            stream.flush()
-            os.fsync(descriptor)
-        new.replace(self._path)
-        _sync_directory(self._directory)
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        replace_private_file(str(self._path), encode_rules(rules))

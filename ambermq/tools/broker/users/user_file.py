@@ -1,17 +1,16 @@
 """The file of the users, `DIR/users`: read and replaced as a whole.
 
-Rule 1. The file is 0600 from its first byte. A new version is written beside it, synced, and renamed.
+Rule 1. The file is 0600 from its first byte. A change replaces it as a whole (log/storage/private_file.py).
 Rule 2. A missing file means no stored users. A damaged one is an error with exit code 2.
 Rule 3. The secret of a broker is made once: it hides which users exist (protocol/auth/users.py).
 """
 
-import os
 import secrets
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from ambermq.log.storage.private_file import replace_private_file
 from ambermq.protocol.auth.users import User, Users, UsersDamaged, decode_users, encode_users
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
@@ -55,27 +54,4 @@ def load_users(directory: str, iterations: int) -> Users:
 
 def save_users(directory: str, secret: bytes, stored: Iterable[User]) -> None:
     """Replace the file; it is durable at the return. Raises OSError, and then the old file is still there."""
-    path = users_path(directory)
-    new, text = f"{path}.new", encode_users(secret, stored)
-    with suppress(FileNotFoundError):
-        os.unlink(new)  # noqa: PTH108 - paths are text here
-    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        with os.fdopen(fd, "wb") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, path)  # noqa: PTH105 - as above
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(new)  # noqa: PTH108 - as above
-        raise
-    _sync_directory(directory)
-
-
-def _sync_directory(directory: str) -> None:
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    replace_private_file(users_path(directory), encode_users(secret, stored))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ambermq.engine.commands import EditMessages, Publish
+from ambermq.engine.commands import EditMessages, Publish, UpdateQueue
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.entries.discard_reason import DiscardReason
 from ambermq.engine.entries.entry_word import entry_of
@@ -79,6 +79,21 @@ def test_copies_take_the_places_of_messages() -> None:
         (DiscardReason.EDITED, published, offset)
         for published, offset in zip([one.copy for one, _ in batch], (first, second), strict=True)
     ]
+
+
+def test_a_dry_run_of_edits_says_what_they_do() -> None:
+    """A full queue takes no more, also over requests; nothing is changed."""
+    rig = rig_with_dead_letters()
+    rig.do(UpdateQueue("key", "q", lambda _state: {}, {"messages_max": 2}))
+    first, second, third = dead(rig)
+    dry = ask(rig, EditMessages("key", "dead", [first], "", copy, dry_run=b""))
+    taken = dry.pop("taken")
+    assert dry.pop("targets") == {"q": 1}
+    assert dry == {"moved": 1, "acquired": 0, "gone": 0, "no_room": 0, "no_origin": 0, "done": 1, "is_reading": False}
+    rest = ask(rig, EditMessages("key", "dead", [second, third], "", copy, dry_run=taken))
+    assert (rest["moved"], rest["no_room"], rest["targets"]) == (1, 1, {"q": 1})
+    assert (rig.queue("q").depth, dead(rig)) == (0, [first, second, third])
+    assert edit(rig, [first, second, third])["moved"] == 2
 
 
 def _copies(events: list[Event]) -> list[tuple[Discarded, int]]:

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ambermq.engine.commands import FindMessages, MessageFilter, MoveMessages, RemoveMessages, Settle, UpdateQueue
+from ambermq.engine.commands import (
+    DeleteQueue,
+    FindMessages,
+    MessageFilter,
+    MoveMessages,
+    RemoveMessages,
+    Settle,
+    UpdateQueue,
+)
 from ambermq.engine.effects import Answered, RefusedCommand
 from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.entry_word import entry_of, pack_words
@@ -170,6 +178,54 @@ def test_the_rules_decide_about_each_target() -> None:
     assert isinstance(answer, RefusedCommand)
     assert (answer.condition, answer.description) == ("amqp:unauthorized-access", "other")
     assert rig.queue("q").depth == 1
+
+
+@settings(max_examples=15)
+@given(
+    st.lists(st.sampled_from(["a", "b", "gone", ""]), min_size=1, max_size=8),
+    st.integers(0, 3),
+    st.sampled_from([0, 40, 90]),
+    st.sampled_from(["", "other"]),
+    st.sampled_from([MoveReason.MOVED, MoveReason.COPIED, MoveReason.REDRIVEN]),
+    st.integers(1, 4),
+)
+def test_a_dry_run_says_what_the_command_does(
+    origins: list[str], messages_max: int, bytes_max: int, to: str, reason: MoveReason, page: int
+) -> None:
+    """Request by request, with targets that fill and origins that are gone; and it changes nothing."""
+    rig = rig_with()
+    declare(rig, "dead")
+    for name in ("a", "b", "gone"):
+        declare(rig, name, dead_letter="dead")
+    for number, name in enumerate(origins):
+        if name:
+            rejected(rig, name, b"x" * (10 + 20 * (number % 3)))
+        else:
+            rig.do(rig.publish(rig.producer("dead"), b"stranger"))
+    for name in ("a", "other"):
+        values = {"messages_max": messages_max, "bytes_max": bytes_max}
+        rig.do(UpdateQueue("key", name, lambda _state: {}, {key: one for key, one in values.items() if one}))
+    rig.do(DeleteQueue("key", "gone"))
+    named = [*offsets(rig, "dead"), 1 << 40]
+    pages = [named[start : start + page] for start in range(0, len(named), page)]
+    to = to if reason is MoveReason.REDRIVEN else "other"
+    before, taken, dry = rig.loop.state, b"", []
+    for some in pages:
+        answer = ask(rig, MoveMessages("key", "dead", some, to, reason, dry_run=taken))
+        taken = answer.pop("taken")
+        assert sum(answer.pop("targets").values()) == answer["moved"]
+        dry.append(answer)
+    assert rig.loop.state.queues == before.queues
+    assert dry == [ask(rig, MoveMessages("key", "dead", some, to, reason)) for some in pages]
+
+
+def test_what_a_client_claims_of_a_dry_run_is_bounded() -> None:
+    """A number too large for the answer counts as the largest; a queue that is absent counts for nothing."""
+    rig = rig_with(b"a", b"b")
+    claimed = b"".join([*(((1 << 64) - 1).to_bytes(8, "little") for _ in range(3)), bytes(24)])
+    other = rig.queue("other").id.to_bytes(8, "little") + claimed[:16]
+    answer = ask(rig, MoveMessages("key", "q", offsets(rig), "other", dry_run=claimed + 2 * other))
+    assert (answer["moved"], answer["no_room"], len(answer["taken"])) == (0, 2, 72)
 
 
 def test_messages_are_found_by_their_marks_and_by_a_selector() -> None:

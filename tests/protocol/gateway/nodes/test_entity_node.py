@@ -209,6 +209,11 @@ def test_a_lock_is_renewed() -> None:
     (transfer,) = [each for each, _ in client.flow(1) if isinstance(each, Transfer)]
     token = UUID(bytes_le=bytes(transfer.delivery_tag or b""))
     client.rig.now_us += 500_000
+    stranger = Client(client.rig, gateway=client.gateway, container="stranger")
+    for operation, more in (("renew-lock", {}), ("update-disposition", {"disposition-status": "completed"})):
+        said = {"lock-tokens": [token], **more}
+        assert stranger.ask(operation, said)[::2] == (410, "com.microsoft:message-lock-lost")
+    assert client.rig.queue().acquired_count == 1
     status, body, _ = client.ask("renew-lock", {"lock-tokens": Array("uuid", (token,))})
     assert (status, body["expirations"].items) == (200, (client.rig.now_us // 1000 + LOCK_MS,))
     client.rig.now_us += 900_000

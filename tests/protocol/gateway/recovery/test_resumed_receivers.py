@@ -29,9 +29,13 @@ def held(count: int = 3, **fields: object) -> tuple[Resuming, list[bytes]]:
 def test_a_detached_link_keeps_what_is_unsettled_while_its_session_lasts() -> None:
     """Then it returns, with one more failed delivery: the default expiry has no timeout."""
     peer, _ = held()
+    rig = peer.wire.rig
+    assert rig.loop.state.suspended_count(rig.queue()) == 0
     peer.detach()
     assert peer.counts() == []
+    assert rig.loop.state.suspended_count(rig.queue()) == 3
     peer.end_session()
+    assert rig.loop.state.suspended_count(rig.queue()) == 0
     assert peer.counts() == [1, 1, 1]
 
 
