@@ -304,7 +304,7 @@ def value_text(value: object) -> str:
 def settings_text(settings: Settings) -> str:
     """Return settings on one line: the length first, then what differs from the defaults."""
     others = [
-        f"{name} {value_text(value).strip("'")}"
+        f"{name} {OFF if value == '' else value}"
         for name, value in values_of_settings(settings).items()
         if name == "messages_max" or value not in (SETTINGS[name].default, NEW_QUEUES.get(name, SETTINGS[name].default))
     ]
