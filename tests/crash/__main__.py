@@ -24,6 +24,7 @@ from tests.crash.campaigns.compaction import rounds_of, run_compaction_campaign
 from tests.crash.campaigns.file_system import KINDS, why_not
 from tests.crash.campaigns.holdings import HELD, run_holding_campaign
 from tests.crash.campaigns.mixes import run_mixes
+from tests.crash.campaigns.plants import PLANTED, run_plants
 from tests.crash.campaigns.power_cut import run_power_campaign
 from tests.crash.campaigns.queues import run_queue_campaign
 from tests.crash.campaigns.resumptions import run_resumption_campaign
@@ -39,6 +40,7 @@ _COUNTS: Final = {
     "resumptions": 60,
     "groups": 30,
     "locks": 30,
+    "plants": len(PLANTED),
 }
 """The campaigns, and how many kills or cuts each has."""
 
@@ -91,6 +93,8 @@ def _parts(seed: int, counts: dict[str, int]) -> list[Part]:
     for name in HELD:
         if counts[name]:
             parts.append((f"{counts[name]} kills with {name}", str, partial(_run_holdings, seed, counts[name], name)))
+    if plants := counts["plants"]:
+        parts.append((f"{plants} planted faults", str, partial(run_plants, seed=seed, plants=plants)))
     return parts
 
 

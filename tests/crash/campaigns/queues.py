@@ -4,6 +4,7 @@
     redrives        the same for dead letters
     transactions    commits of some KiB and of more than one batch of the log: all of one is there, or nothing
     uploads         a message in many pieces: whole and byte for byte, or not there
+    downloads       `receive --to-file` is killed too: the file is whole or not there, and then the message is
     scheduled       each accepted message arrives once, and not before its time
     duplicates      what is sent again after the start is stored once
     last values     of each key one message waits, and none that is older than the newest accepted one
@@ -13,6 +14,7 @@ Each kill has queues of its own. Everything random but the moments of the machin
 
 import hashlib
 import random
+import subprocess
 import threading
 import time
 from collections import Counter
@@ -31,6 +33,7 @@ from ambermq.tools.dead_letters.message_moves import MessageMoves
 from ambermq.tools.dead_letters.selection import Selection
 from ambermq.tools.messages.publisher import Publisher
 from ambermq.tools.messages.subscriber import Subscriber
+from ambermq.tools.terminal.child_command import child_command
 from ambermq.tools.terminal.errors import ToolError
 from tests.crash.broker import CampaignBroker, StartFailed, verify_faults
 from tests.interop.proton_transactions import Session, posting
@@ -41,7 +44,10 @@ _MOVED: Final = 2500
 _PAGE: Final = 1000
 """The messages of one request."""
 _UPLOAD_BYTES: Final = 12 << 20
+_COMMITS: Final = ((40, 200), (40, 150_000), (3, 1_300_000))
+"""The messages of a transaction, and the size of each: the last ones are stored in pieces."""
 _JOB_SECONDS: Final = 120.0
+_LOST: Final = "an accepted message is lost"
 
 
 @dataclass(slots=True)
@@ -209,22 +215,27 @@ class _Transaction(_Job):
 
     def prepare(self) -> None:
         self.declare(self.name)
-        self.sizes = [self.chance.choice((200, 150_000)) for _ in range(6)]
+        self.sizes = [self.chance.choice(_COMMITS) for _ in range(6)]
         self.session: Session | None = None
 
     def run(self) -> None:
         steps = [
-            posting(*[f"{number}:{one}:" + "x" * size for one in range(40)], commits=True)
-            for number, size in enumerate(self.sizes)
+            posting(*[f"{number}:{one}:" + "x" * size for one in range(count)], commits=True)
+            for number, (count, size) in enumerate(self.sizes)
         ]
         self.session = Session(self.broker.url, self.name, steps)
         self.session.run()
 
     def faults(self) -> list[str]:
-        bodies = [str(one.body[0].value) for one in self.received(self.name)]  # type: ignore[union-attr]
+        bodies = [str(one.body[0].value) for one in self.received(self.name, idle_seconds=3.0)]  # type: ignore[union-attr]
         keys = [tuple(map(int, body.split(":")[:2])) for body in bodies]
         counts = Counter(number for number, _ in keys)
-        found = [f"{count} of 40 messages of a commit" for count in counts.values() if count != 40]
+        wholes = [count for count, _ in self.sizes]
+        found = [
+            f"{count} of {wholes[number]} messages of a commit"
+            for number, count in counts.items()
+            if count != wholes[number]
+        ]
         said = 0 if self.session is None else self.session.said.count("committed")
         if len(counts) < said:
             found.append(f"{len(counts)} of {said} commits that were answered")
@@ -257,8 +268,36 @@ class _Upload(_Job):
         bodies = [b"".join(bytes(part.value) for part in one.body) for one in self.received(self.name)]  # type: ignore[union-attr,arg-type]
         found = [] if len(bodies) <= 1 else [f"{len(bodies)} messages for one"]
         if self.accepted and not bodies:
-            found.append("an accepted message is lost")
+            found.append(_LOST)
         return found + ["another body" for body in bodies if hashlib.sha256(body).digest() != self.digest]
+
+
+class _Download(_Upload):
+    seconds = 1.5
+
+    def prepare(self) -> None:
+        super().prepare()
+        super().run()
+        self.path = self.broker.directory.with_name(f"{self.name}.copy")
+
+    def run(self) -> None:
+        command = child_command("receive", self.name, "--to-file", str(self.path), "--url", self.broker.url)
+        with subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as child:
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(self.chance.uniform(0.3, 2.0))
+            child.kill()
+
+    def faults(self) -> list[str]:
+        is_there = self.path.exists()
+        found = super().faults()
+        if not is_there:
+            return found
+        # Its settlement may be lost in the kill, so the message may be there, too.
+        found = [fault for fault in found if fault != _LOST]
+        is_whole = hashlib.sha256(self.path.read_bytes()).digest() == self.digest
+        return found if is_whole else [*found, "the file of a killed client is not whole"]
 
 
 class _Scheduled(_Job):
@@ -327,6 +366,7 @@ KINDS: Final[dict[str, type[_Job]]] = {
     "redrives": _Redrive,
     "transactions": _Transaction,
     "uploads": _Upload,
+    "downloads": _Download,
     "scheduled": _Scheduled,
     "duplicates": _Duplicates,
     "last values": _LastValues,

@@ -4,7 +4,7 @@
               |
               +---> free          released
 
-Rule. A message that is held comes to nobody as a new delivery, and one that is done never comes again.
+Rule. A message that is held never comes as a new delivery, and one that is done never comes again.
 """
 
 import threading

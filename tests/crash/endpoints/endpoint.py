@@ -44,7 +44,7 @@ class Endpoint:
             self._thread.join(60)
 
     def serve(self, wire: LinkWire) -> None:
-        """Do the work on a connection with a session, until it is lost or the endpoint stops."""
+        """Exchange frames on a connection with a session, until it is lost or the endpoint stops."""
         raise NotImplementedError
 
     def note(self, fault: str) -> None:

@@ -95,7 +95,7 @@ class PlainConsumer(Endpoint):
         return 0
 
     def _transferred(self, transfer: Transfer, payload: bytes) -> int:
-        """Take a frame; return how many messages are complete."""
+        """Process a frame; return how many messages are complete."""
         first, before = self._parts or (transfer, b"")
         self._parts = (first, before + payload) if transfer.more else None
         if transfer.more:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from ambermq.engine.commands import Identities, Post, Publish
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.end_nodes import context_after
+from ambermq.engine.decide.messages.last_values import part_of
 from ambermq.engine.decide.messages.overflow import Added
 from ambermq.engine.effects import AT_CLOSE, Effect, PublishDone, Unfinished
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
@@ -249,7 +250,8 @@ def _split(
                 # The words are known when the commit has its offsets; the ids are what matters here.
                 windows.add(keeping, pack_words([1] * len(some)), packed, ids_max)
             reserving = tuple([queue for queue in post.reserving if queue in targets])
-            yield Post(targets, part, post.time_us, reserving)
+            # A queue with keys has no window: it is one of the targets of each part.
+            yield Post(targets, part, post.time_us, reserving, part_of(post.keys, start, end))
         if duplicating:
             yield Duplicates(duplicating, some, messages.producer)
         start = end

@@ -3,13 +3,14 @@
 Rule 1. The pieces of all uploads take turns, in the order in which they arrived. Only so many are in the engine that a
         sync stays short, for the sake of other messages.
 Rule 2. The commands of a link keep their order: after a piece that waits, its later messages wait too.
+        The end of a transaction waits for its messages that wait.
 Rule 3. Sessions whose pieces wait get no window (upload_windows.py). So memory is bounded, and others do not wait.
 """
 
 from collections import deque
 from typing import Any, Protocol, final
 
-from ambermq.engine.commands import Publish, StoreChunk
+from ambermq.engine.commands import Discharge, Publish, StoreChunk
 from ambermq.protocol.gateway.engine_port import EnginePort
 from ambermq.protocol.server_limits import ServerLimits
 
@@ -43,7 +44,8 @@ class UploadGate:
 
     def __init__(self, gateway: UploadGateway) -> None:
         self._gateway = gateway
-        self._waiting: deque[tuple[UploadLink, StoreChunk | Publish]] = deque()
+        self._waiting: deque[tuple[UploadLink | None, StoreChunk | Publish | Discharge]] = deque()
+        """Commands with their links; the end of a transaction has none."""
         self._unsynced_bytes = 0
         """The bytes of pieces in the engine that are not durable."""
         self.open_bytes = 0
@@ -56,6 +58,13 @@ class UploadGate:
         self._waiting.append((link, command))
         link.held += 1
         self._pass_on()
+
+    def discharge(self, command: Discharge) -> None:
+        """Pass the end of a transaction to the engine, after its messages."""
+        if any(isinstance(one, Publish) and one.transaction is command.transaction for _, one in self._waiting):
+            self._waiting.append((None, command))
+        else:
+            self._gateway.engine.submit(command)
 
     def stored(self, size: int) -> None:
         """Count a piece that is durable, and pass on what waited for it."""
@@ -72,6 +81,7 @@ class UploadGate:
                 self._pass(one, command)
             else:
                 self._waiting.append((one, command))
+        self._pass_on()
 
     def _pass_on(self) -> None:
         waiting, unsynced_max = self._waiting, self._gateway.limits.uploads_unsynced_bytes
@@ -83,10 +93,12 @@ class UploadGate:
             waiting.popleft()
             self._pass(link, command)
 
-    def _pass(self, link: UploadLink, command: StoreChunk | Publish) -> None:
-        link.held -= 1
+    def _pass(self, link: UploadLink | None, command: StoreChunk | Publish | Discharge) -> None:
+        if link is not None:
+            link.held -= 1
         if isinstance(command, StoreChunk):
             self._unsynced_bytes += len(command.piece)
-            self._gateway.engine.submit(command)
-        else:
+        if isinstance(command, Publish):
             self._gateway.engine.publish(command)
+        else:
+            self._gateway.engine.submit(command)

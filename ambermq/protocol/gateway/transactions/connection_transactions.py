@@ -167,7 +167,7 @@ class ConnectionTransactions:
             self._refuse(link, delivery_id, TransactionCondition.UNKNOWN_ID, why)
             return
         request = DischargeRequest(self._peer, link, delivery_id, known.unsettled)
-        self._peer.gateway.engine.submit(Discharge(request, known.transaction, fails))
+        self._peer.gateway.uploads.discharge(Discharge(request, known.transaction, fails))
 
     def answered(self, effect: Answered | RefusedCommand) -> None:
         """Answer a discharge, and settle what a commit has settled."""
