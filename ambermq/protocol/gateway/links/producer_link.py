@@ -46,6 +46,8 @@ _Kind = tuple[bool, int, int, DeliveryTime, int]
 """What messages of one command have in common: durable, time to live, priority, when they are available, and expiry."""
 _PLAIN: Final[_Kind] = (False, 0, PRIORITY_DEFAULT, AT_ONCE, 0)
 _ACCEPTED: Final = Accepted()
+_DECODED_RUN_MAX: Final = 256
+"""The messages of a run on a link whose messages are decoded one by one: with their commands they take 3 ms."""
 QUEUE_FULL: Final = "queue-full"
 """The reason for a sender whose messages are rejected because a queue has its maximum length."""
 
@@ -210,6 +212,7 @@ class ProducerLink:
             return
         hashes = recogniser.id_hashes(bodies) if recogniser is not None and size <= self.limits.run_bytes_max else None
         if recogniser is None or hashes is None:
+            self.link.run_max = _DECODED_RUN_MAX
             self._publish_each(run, transaction)
             return
         publish = Publish(self, self.producer, run.first_id, bodies, hashes, size, recogniser.is_durable, run.settled)
