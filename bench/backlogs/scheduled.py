@@ -11,10 +11,11 @@ import struct
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from bench.backlogs.timed_sender import TimedSender, performatives
 from bench.brokers.ambermq import AmberMQ
 from bench.brokers.broker import BrokerFailed
 from bench.client import wire
@@ -30,90 +31,6 @@ _AHEAD_MS: Final = 3000
 """The time from a message to its time, so that all are there when the first one is due."""
 _SPREAD: Final = 0x9E3779B97F4A7C15
 """Due times do not rise with the messages."""
-_READ_BYTES: Final = 1 << 18
-_BATCH: Final = 100
-
-
-class _Sender:
-    """A link that sends messages of 100 bytes, each with a time of its own."""
-
-    def __init__(self, url: str, queue: str) -> None:
-        self._connection = Connection(url, container="scheduler")
-        self._connection.begin()
-        self._connection.attach("posts", queue, receives=False)
-        fields = self._connection.expect(wire.FLOW)
-        self._sent = self._done = 0
-        self._take_flow(fields)
-        self._buffer = bytearray()
-        self._body = b"\x00\x53\x75" + wire.binary(bytes(100))
-
-    def send(self, due_times_ms: Iterator[int]) -> None:
-        """Send a message for each time; return when the broker has accepted all of them."""
-        is_over = False
-        while not is_over or self._done < self._sent:
-            frames: list[bytes] = []
-            while not is_over and len(frames) < min(_BATCH, self._credit_end - self._sent):
-                due_ms = next(due_times_ms, None)
-                if due_ms is None:
-                    is_over = True
-                else:
-                    frames.append(self._transfer(self._sent + len(frames), due_ms))
-            self._sent += len(frames)
-            self._connection.socket.sendall(b"".join(frames))
-            is_done = is_over and self._done == self._sent
-            if not is_done and (not frames or self._sent - self._done >= 8 * _BATCH):
-                self._read()
-
-    def _transfer(self, number: int, due_ms: int) -> bytes:
-        pair = wire.symbol("x-opt-delivery-time") + struct.pack(">Bq", 0x81, due_ms)
-        annotations = b"\x00\x53\x72\xc1" + bytes((len(pair) + 1, 2)) + pair
-        payload = wire.described(0x70, wire.boolean(True)) + annotations + self._body
-        tag = wire.binary(number.to_bytes(4, "big"))
-        fields = (wire.uint(0), wire.uint(number), tag, wire.uint(0), wire.boolean(False))
-        return wire.encode_frame(wire.described(wire.TRANSFER, *fields) + payload)
-
-    def _read(self) -> None:
-        for code, fields in _performatives(self._connection, self._buffer):
-            if code == wire.DISPOSITION:
-                first, last = fields[1], fields[2]
-                assert isinstance(first, int)
-                self._done += (last if isinstance(last, int) else first) - first + 1
-            elif code == wire.FLOW:
-                self._take_flow(fields)
-            else:
-                raise PeerClosed(f"the broker sent {code:#x} {fields}")
-
-    def _take_flow(self, fields: list[object]) -> None:
-        if fields[4] is None:
-            # The session's windows alone.
-            return
-        count, credit = fields[5] or 0, fields[6] or 0
-        assert isinstance(count, int)
-        assert isinstance(credit, int)
-        self._credit_end = count + credit
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
-
-
-def _performatives(connection: Connection, buffer: bytearray) -> Iterator[tuple[int, list[object]]]:
-    """Read what has arrived; yield the code of each performative, and its fields."""
-    data = connection.socket.recv(_READ_BYTES)
-    if not data:
-        raise PeerClosed("the broker closed the connection")
-    buffer += data
-    position = 0
-    for frame in wire.frames(buffer, 0, len(buffer)):
-        position = frame.end
-        if frame.start < frame.end:
-            performative, _ = wire.decode_value(buffer, frame.start)
-            assert isinstance(performative, wire.Described)
-            code, fields = performative.code, performative.value
-            assert isinstance(code, int)
-            assert isinstance(fields, list)
-            yield code, [*fields, *[None] * (11 - len(fields))]
-    del buffer[:position]
 
 
 def main() -> int:
@@ -155,12 +72,18 @@ def main() -> int:
 
 def _schedule(broker: AmberMQ, count: int) -> None:
     began = time.monotonic()
-    sender, first_ms = _Sender(broker.url, "later"), time.time_ns() // 1_000_000 + _HOUR_MS
-    sender.send(first_ms + number * _SPREAD % _YEARS_MS for number in range(count))
+    sender, first_ms = TimedSender(broker.url, "later"), time.time_ns() // 1_000_000 + _HOUR_MS
+    sender.send(_head(first_ms + number * _SPREAD % _YEARS_MS) for number in range(count))
     sender.close()
     rate = count / (time.monotonic() - began)
     sys.stdout.write(f"scheduled {count:,} messages, {rate:,.0f} a second; {broker.usage().rss_bytes >> 20} MiB\n")
     sys.stdout.flush()
+
+
+def _head(due_ms: int) -> bytes:
+    """Return the header and the annotations of a message that is scheduled for a time."""
+    pair = wire.symbol("x-opt-delivery-time") + struct.pack(">Bq", 0x81, due_ms)
+    return wire.described(0x70, wire.boolean(True)) + b"\x00\x53\x72\xc1" + bytes((len(pair) + 1, 2)) + pair
 
 
 def _starts(title: str, broker: AmberMQ, restarts: int) -> None:
@@ -186,8 +109,8 @@ def _late_ms(broker: AmberMQ, rate: int, seconds: int) -> Sequence[float]:
     """Return how late messages came, in order."""
     first_ms = time.time_ns() // 1_000_000 + _AHEAD_MS
     due_ms = [first_ms + number * 1000 // rate for number in range(rate * seconds)]
-    sender = _Sender(broker.url, "soon")
-    sender.send(iter(due_ms))
+    sender = TimedSender(broker.url, "soon")
+    sender.send(_head(one) for one in due_ms)
     if time.time_ns() // 1_000_000 > first_ms:
         raise LoadFailed("the first messages were due before the last ones were there")
     receiver = Connection(broker.url, container="receiver")
@@ -195,7 +118,7 @@ def _late_ms(broker: AmberMQ, rate: int, seconds: int) -> Sequence[float]:
     receiver.attach("timed", "soon", receives=True, credit=len(due_ms))
     arrived_ms, buffer = list[float](), bytearray()
     while len(arrived_ms) < len(due_ms):
-        for code, _ in _performatives(receiver, buffer):
+        for code, _ in performatives(receiver, buffer):
             if code == wire.TRANSFER:
                 arrived_ms.append(time.time_ns() / 1e6)
     receiver.close()

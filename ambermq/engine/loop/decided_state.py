@@ -57,7 +57,7 @@ from ambermq.engine.loop.command_queue import CommandQueue
 from ambermq.engine.loop.effect_release import EffectRelease
 from ambermq.engine.loop.logged_state import LoggedState
 from ambermq.engine.loop.schedule import Schedule
-from ambermq.engine.loop.tick_work import HIDDEN_WORK, hidden_work
+from ambermq.engine.loop.tick_work import EXPIRY_CHANGES, HIDDEN_WORK, hidden_work
 from ambermq.engine.model.state import State
 from ambermq.engine.routing.router import FieldsOf, Router
 from ambermq.engine.time_budget import MatchUnfinished, TimeBudget
@@ -171,6 +171,8 @@ class DecidedState(LoggedState):
             is_publish = is_whole = False
             if type(command) is Publish:
                 is_publish = True
+                if command.ttl_ms or command.expires_ms:
+                    changes_left -= EXPIRY_CHANGES
                 if command.transaction is not None:
                     answers = self._hold(command.transaction, answers)
                 if command.upload is not None:

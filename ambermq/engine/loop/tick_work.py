@@ -19,7 +19,7 @@ from ambermq.engine.commands import (
     TakeDeferred,
 )
 
-__all__ = ["HIDDEN_WORK", "LEAVES_PER_CHANGE", "hidden_work"]
+__all__ = ["EXPIRY_CHANGES", "HIDDEN_WORK", "LEAVES_PER_CHANGE", "hidden_work"]
 
 _LINK_COMMANDS: Final = frozenset({AttachConsumer, AttachProducer, DetachConsumer, DetachProducer})
 _MESSAGE_COMMANDS: Final = frozenset(
@@ -29,6 +29,9 @@ HIDDEN_WORK: Final = _LINK_COMMANDS | _MESSAGE_COMMANDS | {AttachMember, Inspect
 """The commands that take more of a tick than their events."""
 _LINK_CHANGES: Final = 24
 """The changes that a link counts for, besides its events: an attach and its answer cost as much as 24 messages."""
+EXPIRY_CHANGES: Final = 5
+"""The changes that a run of messages with a time to live counts for, besides its events: where all times differ, each
+message is a run with an expiry and a timer of its own, which takes 25 us."""
 LEAVES_PER_CHANGE: Final = 4
 """The messages that leave their queue by one settlement and count for a change."""
 _INSPECT_CHANGES: Final = 500

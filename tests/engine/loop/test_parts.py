@@ -43,7 +43,7 @@ from ambermq.engine.settings.queue_settings import Settings
 from ambermq.log.buffer import Buffer
 from ambermq.log.config import LogConfig
 from tests.engine.decide.messages.test_publish import fields_of
-from tests.engine.rig import Rig
+from tests.engine.rig import Rig, delivered
 from tests.engine.world import World
 
 _TEXTS = (
@@ -293,3 +293,23 @@ def test_effects_of_many_ticks_leave_in_parts() -> None:
     assert max(map(len, keys)) <= 2000 // 32 + 1
     kinds = [type(effect) for part in parts for effect in part]
     assert kinds[300:] == [PublishDone, Deliver]
+
+
+def test_messages_that_all_differ_take_several_ticks() -> None:
+    """Each is a command of its own, which costs more than a message of a run; all are published, in order."""
+    rig, ttls_ms = Rig(config=EngineConfig(tick_changes_max=30)), range(1000, 1100)
+    producer = rig.producer()
+    for number, ttl_ms in enumerate(ttls_ms):
+        command = Publish("key", producer, number, [b"%3d" % number], [0], 3, True, False)
+        command.ttl_ms = ttl_ms
+        rig.loop.submit(command)
+    counts = []
+    while rig.due >= SOON:
+        before = rig.queue().available
+        rig.step()
+        rig.completed()
+        counts.append(rig.queue().available - before)
+    assert sum(counts) == len(ttls_ms)
+    assert max(counts) <= 5
+    consumer = rig.consumer(credit=200)
+    assert delivered(rig.do()) == [(consumer, b"%3d" % number) for number in range(len(ttls_ms))]

@@ -96,7 +96,8 @@ class Connection:
         self.fault: Error | None = None
         """The peer's fault that ended the connection; None without one."""
         self.turn_cost = 0
-        """What the frames of this turn have cost, without the transfers: a flow 1, an attach LINK_FRAME_COST."""
+        """What the frames of this turn have cost, without the transfers of runs that have no limit: a flow 1, an attach
+        LINK_FRAME_COST."""
         self.turn_cost_max = _UNLIMITED
         """The cost at which a turn ends. An owner that sets it makes an empty read while the connection rests."""
         self.is_resting = False

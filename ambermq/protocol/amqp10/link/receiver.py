@@ -8,6 +8,7 @@ Rule 3. An aborted delivery has no effect, except that its delivery-id is used.
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Final
 
 from ambermq.protocol.amqp10.errors import LinkFault
 from ambermq.protocol.amqp10.events import CreditChanged, TransferAborted, TransferPiece, TransferRun
@@ -21,13 +22,16 @@ from ambermq.protocol.amqp10.state_tables import LinkState
 from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.amqp10.types.values import Symbol
 
-__all__ = ["Receiver"]
+__all__ = ["ANY_RUN", "Receiver"]
+
+ANY_RUN: Final = 1 << 32
+"""More messages than a run can have."""
 
 
 class Receiver(Link):
     """A link on which we receive."""
 
-    __slots__ = ("cut_tag", "has_settled_tags", "has_tags", "piece_bytes", "resumable")
+    __slots__ = ("cut_tag", "has_settled_tags", "has_tags", "piece_bytes", "resumable", "run_max")
 
     is_sender = False
 
@@ -43,6 +47,8 @@ class Receiver(Link):
         """The tag of the delivery that was partial when the link was detached; empty for none."""
         self.piece_bytes = 0
         """For the owner: a larger message is reported in pieces of this size as it arrives; 0: never."""
+        self.run_max = ANY_RUN
+        """For the owner: the messages of one run. With a limit each of them counts for the turn, as a flow does."""
 
     def grant(self, credit: int, *, drain: bool = False) -> None:
         """Set the link's credit: the peer may send `credit` more messages. Less than it has changes nothing.

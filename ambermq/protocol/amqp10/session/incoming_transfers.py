@@ -13,7 +13,7 @@ from ambermq.protocol.amqp10.events import TransferRun
 from ambermq.protocol.amqp10.framing.frames import decode_frame_body
 from ambermq.protocol.amqp10.framing.transfer_recogniser import learn, plain_handle
 from ambermq.protocol.amqp10.link.link import Link
-from ambermq.protocol.amqp10.link.receiver import Receiver
+from ambermq.protocol.amqp10.link.receiver import ANY_RUN, Receiver
 from ambermq.protocol.amqp10.performatives.classes import TransactionalState, Transfer
 from ambermq.protocol.amqp10.serial_number import MASK
 from ambermq.protocol.amqp10.session.link_registry import LinkRegistry
@@ -73,13 +73,15 @@ class IncomingTransfers:
         if link is None or link.shape is None or link.partial is not None:
             return position
         shape, windows = link.shape, session.windows
-        payloads, after = shape.match(data, position, end, first_id, min(link.credit, windows.left))
+        payloads, after = shape.match(data, position, end, first_id, min(link.credit, windows.left, link.run_max))
         count = len(payloads)
         if not count:
             return position
         self._next_id = (first_id + count) & MASK
         link.credit -= count
         link.delivery_count = (link.delivery_count + count) & MASK
+        if link.run_max < ANY_RUN:
+            session.connection.turn_cost += count
         if windows.received(count):
             session.mark_dirty()
         if not shape.settled:
@@ -113,6 +115,8 @@ class IncomingTransfers:
             return
         if not isinstance(link, Receiver):
             raise LinkFault(AmqpCondition.NOT_ALLOWED, "a transfer to the sender of the link")
+        if link.run_max < ANY_RUN:
+            self._session.connection.turn_cost += 1
         is_whole = link.receive(transfer, data[payload_start:frame_end])
         state = transfer.state if type(transfer.state) is TransactionalState else None
         is_plain = not transfer.message_format and transfer.state is state and transfer.rcv_settle_mode is None

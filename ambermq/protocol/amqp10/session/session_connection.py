@@ -32,7 +32,7 @@ class SessionConnection(LinkConnection, Protocol):
     link_count: int
     """The number of links of all sessions."""
     turn_cost: int
-    """What the frames of this turn have cost, without the transfers."""
+    """What the frames of this turn have cost, without the transfers of runs that have no limit."""
     recogniser: Recogniser | None
     """The recogniser for the next read."""
 

@@ -12,14 +12,14 @@ Rule 6. A large message is stored piece by piece as it arrives (gateway/large), 
 """
 
 from collections.abc import Sequence
-from typing import final
+from typing import Final, final
 
 from ambermq.engine.commands import Publish, SettleTags, Transaction
 from ambermq.engine.effects import ChunkStored, ProducerReady, PublishDone
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.protocol.amqp10.errors import DecodeError, LinkFault
 from ambermq.protocol.amqp10.events import Disposed, TransferPiece, TransferRun
-from ambermq.protocol.amqp10.link.receiver import Receiver
+from ambermq.protocol.amqp10.link.receiver import ANY_RUN, Receiver
 from ambermq.protocol.amqp10.link.resumption import UnsettledMap
 from ambermq.protocol.amqp10.performatives.classes import Error, Rejected, TransactionalState
 from ambermq.protocol.amqp10.serial_number import MASK
@@ -38,6 +38,9 @@ from ambermq.protocol.gateway.producers.relay_guard import RelayGuard
 from ambermq.protocol.server_limits import ServerLimits
 
 __all__ = ["ProducerLink"]
+
+_DECODED_RUN_MAX: Final = 256
+"""The messages of a run on a link whose messages are decoded one by one: with their commands they take 3 ms."""
 
 
 @final
@@ -183,8 +186,10 @@ class ProducerLink:
             return
         hashes = recogniser.id_hashes(bodies) if recogniser is not None and size <= self.limits.run_bytes_max else None
         if recogniser is None or hashes is None:
+            self.link.run_max = _DECODED_RUN_MAX
             self._publish_each(run, transaction)
             return
+        self.link.run_max = ANY_RUN
         publish = Publish(self, self.producer, run.first_id, bodies, hashes, size, recogniser.is_durable, run.settled)
         publish.ttl_ms, publish.priority = recogniser.ttl_ms, recogniser.priority
         publish.transaction = transaction

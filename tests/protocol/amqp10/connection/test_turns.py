@@ -2,6 +2,7 @@
 
 from ambermq.protocol.amqp10.connection.connection import Connection
 from ambermq.protocol.amqp10.events import LinkAttached, TransferRun
+from ambermq.protocol.amqp10.link.receiver import Receiver
 from ambermq.protocol.amqp10.performatives.classes import Attach, Close, Flow, Source, Target, Transfer
 from ambermq.protocol.amqp10.session.session import LINK_FRAME_COST
 from tests.protocol.peers import FIRST_ID, Wire
@@ -87,6 +88,32 @@ def test_transfers_end_no_turn() -> None:
     server.receive(b"".join(frames), 0)
     assert not server.is_resting
     assert sum(len(event.payloads) for event in server.take_events() if isinstance(event, TransferRun)) == 99
+
+
+def test_a_run_with_a_limit_counts_for_the_turn() -> None:
+    """Its messages are decoded one by one, so a read of thousands takes several turns; all come in order."""
+    wire, server = resting()
+    wire.say(wire.attach(role=False))
+    (link,) = server.links_by_name.values()
+    assert isinstance(link, Receiver)
+    link.run_max = _COST_MAX // 2
+    frames = [
+        Wire.frame(Transfer(handle=0, delivery_id=(FIRST_ID + i) & 0xFFFFFFFF, delivery_tag=b"%3d" % i), b"%3d" % i)
+        for i in range(99)
+    ]
+    server.receive(b"".join(frames), 0)
+    bodies, turns = [], 0
+    while True:
+        events = [event for event in server.take_events() if isinstance(event, TransferRun)]
+        assert all(len(event.payloads) <= _COST_MAX // 2 for event in events)
+        taken = [bytes(body) for event in events for body in event.payloads]
+        assert len(taken) < _COST_MAX + _COST_MAX // 2
+        bodies, turns = bodies + taken, turns + 1
+        if not server.is_resting:
+            break
+        server.receive(b"", 0)
+    assert bodies == [b"%3d" % i for i in range(99)]
+    assert turns > 1
 
 
 def test_a_connection_without_a_limit_never_rests() -> None:

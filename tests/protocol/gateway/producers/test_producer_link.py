@@ -70,7 +70,8 @@ def producing(submitted: list[Publish]) -> ProducerLink:
     engine = SimpleNamespace(publish=submitted.append)
     peer: Any = SimpleNamespace(gateway=SimpleNamespace(engine=engine, is_credit_stopped=False, traffic=Traffic()))
     nothing: Any = None
-    return ProducerLink(peer, nothing, ServerLimits(run_bytes_max=RUN_BYTES_MAX), nothing)
+    link: Any = SimpleNamespace()
+    return ProducerLink(peer, link, ServerLimits(run_bytes_max=RUN_BYTES_MAX), nothing)
 
 
 def times_of(command: Publish) -> list[int]:
