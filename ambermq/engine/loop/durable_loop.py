@@ -25,6 +25,7 @@ from typing import Final, final
 from ambermq.engine.commands import (
     Command,
     CompactionCommand,
+    CutThrough,
     DetachConsumer,
     Publish,
     Settle,
@@ -375,6 +376,10 @@ class DurableLoop(TimedState):
                 credit and queue is not None and (queue.ready.count or queue.returned.count or queue.levels)
             ):
                 self.demand.dirty[want.queue] = None
+
+    def stop_cut_through(self, cut_through: CutThrough) -> None:
+        """End the delivery of a message that arrives, which its link will not complete."""
+        self.demand.end_cut_through(cut_through)
 
     def _limit_credit(self, want: Want) -> None:
         """Hold back the credit that a consumer's rate does not allow now, and set the timer for it."""
