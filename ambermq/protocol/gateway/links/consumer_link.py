@@ -6,6 +6,7 @@ Rule 2. A delivery's token is the word of the queue entry; only the session know
         Deliveries that had been dealt before the receiver took its credit back return to the queue.
 Rule 3. A message is sent byte for byte as it is stored. Only a redelivered message gets a new header.
 Rule 4. A large message takes turns with other links (gateway/large). Later deliveries of the link wait in its backlog.
+Rule 5. The delivery of a large message may begin while that arrives (early_deliveries.py).
 """
 
 from collections import deque
@@ -14,7 +15,14 @@ from functools import partial
 from typing import Any, Final, NamedTuple, Protocol, final
 
 from ambermq.engine.commands import ReportDamage, ResendHeld, Settle
-from ambermq.engine.effects import ConsumerReady, Deliver, LocksExpired, OutcomeApplied
+from ambermq.engine.effects import (
+    ConsumerReady,
+    CutThroughBegun,
+    CutThroughEnded,
+    Deliver,
+    LocksExpired,
+    OutcomeApplied,
+)
 from ambermq.engine.entries.entry import PLAIN, Entry
 from ambermq.engine.entries.entry_word import pack_words, unpack_words
 from ambermq.engine.entries.outcome import ACCEPTED, RELEASED, Outcome, OutcomeKind
@@ -28,10 +36,12 @@ from ambermq.protocol.amqp10.performatives.classes import Accepted, DeliveryStat
 from ambermq.protocol.amqp10.spec import TransactionCondition
 from ambermq.protocol.amqp10.types.decode import Buffer, decode
 from ambermq.protocol.amqp10.types.values import Timestamp
+from ambermq.protocol.gateway.large.arriving_message import ArrivingMessage
 from ambermq.protocol.gateway.large.message_stream import MessageStream
 from ambermq.protocol.gateway.large.turn_budget import TurnBudget, Wait
 from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms, offered_by, properties_of
 from ambermq.protocol.gateway.links.delivery_locks import ExpiredDeliveries, attempts_of, late_state, tag_prefix
+from ambermq.protocol.gateway.links.early_deliveries import EarlyDeliveries
 from ambermq.protocol.gateway.links.link_peer import ConsumerPeer
 from ambermq.protocol.gateway.links.outcome_mapping import outcome_of
 from ambermq.protocol.gateway.recovery.resumed_deliveries import ResumedDeliveries, tag_of
@@ -72,7 +82,7 @@ class _Delivery(NamedTuple):
 class _Large(NamedTuple):
     """A large message of the backlog."""
 
-    message: StoredMessage
+    message: StoredMessage | ArrivingMessage
     entry: Entry | None
     elapsed_us: int
     queue: int
@@ -91,6 +101,7 @@ class ConsumerLink:
     __slots__ = (
         "_again",
         "_backlog",
+        "_early",
         "_expired",
         "_failed",
         "_granted_low",
@@ -135,6 +146,8 @@ class ConsumerLink:
         """Whether its client is one of Service Bus: it knows other conditions and annotations."""
         self._expired: ExpiredDeliveries | None = None
         """Its deliveries whose locks have expired; None if there was none."""
+        self._early: EarlyDeliveries | None = None
+        """Its deliveries that began while their messages arrived; None if there was none."""
         self._failed: set[int] = set()
         """The words that the peer modified as failed deliveries; at most _FAILED_MAX."""
         self._again: set[int] = set()
@@ -197,6 +210,9 @@ class ConsumerLink:
         limits = gateway.limits
         if self.resumed is not None and not self._resume(self.resumed):
             return
+        if self._early is not None and self._early.is_sending:
+            self._hold_back()
+            return
         bytes_max = limits.grant_bytes // (self.message_bytes or 1)
         sendable = max(link.sendable - self.backlog_count, 0)
         self.granted = min(sendable, limits.grant_messages, bytes_max or 1)
@@ -250,6 +266,93 @@ class ConsumerLink:
         self._backlog.append(_Delivery(effect.words, payloads, effect.settled))  # type: ignore[arg-type]  # as above
         self.backlog_count += count
         return True
+
+    def deliver_early(self, effect: CutThroughBegun) -> None:
+        """Begin the delivery of a message that arrives."""
+        if not self.is_open:
+            return
+        cut_through, early = effect.cut_through, self._early or EarlyDeliveries()
+        if self.is_service_bus:
+            # Its deliveries have an annotation with the place of the message, which is not known yet.
+            cut_through.upload.may_cut_through = False
+            self.peer.gateway.engine.stop_cut_through(cut_through)
+        elif not cut_through.upload.is_ended:
+            self._early = early
+            large = _Large(early.begin(cut_through), None, 0, effect.cut_through.queue)
+            self._backlog.append(_Delivery((), (), cut_through.settled, large))
+            self.backlog_count += 1
+        self.top_up()
+
+    def follow(self) -> None:
+        """Send what has arrived of the message that arrives."""
+        if self._stream is not None:
+            self.peer.gateway.sources.wake_stream(self)
+
+    def end_early(self, effect: CutThroughEnded) -> None:
+        """Complete the delivery of a message that was published, or abort that of one that will not be."""
+        early, cut_through, word = self._early, effect.cut_through, effect.word
+        if early is None or early.message is None or early.message.cut_through is not cut_through:
+            self.top_up()
+            return
+        message, outcome = early.message, early.end()
+        if not self.is_open:
+            if self.is_lost and word:
+                # What is not sent returns without a failed delivery.
+                self._name(message, word)
+            return
+        if outcome is not None:
+            if word:
+                self._count(outcome, 1)
+                self.peer.gateway.engine.settle(Settle(self.consumer, pack_words((word,)), outcome))
+        elif word:
+            self._complete(message, word)
+        else:
+            self._abort(message)
+        self.top_up()
+
+    def _complete(self, message: ArrivingMessage, word: int) -> None:
+        """Send the rest of a message that is published."""
+        key, stream = message.cut_through.key, self._stream
+        is_known_by_key = not self._name(message, word)
+        if is_known_by_key and self._early is not None and not message.cut_through.settled:
+            self._early.note_word(key, word)
+        if stream is not None and stream.token == key:
+            stream.complete(word, is_known_by_key=is_known_by_key)
+        else:
+            message.complete(word)
+        size = len(message)
+        self.traffic.messages_cut_through += 1
+        self.message_bytes = max(size, self.message_bytes)
+        self._count_sent(1, size)
+
+    def _name(self, message: ArrivingMessage, word: int) -> bool:
+        """Set the word of a message in the backlog; return False if its first frame is sent."""
+        for index, one in enumerate(self._backlog):
+            if one.large is not None and one.large.message is message:
+                self._backlog[index] = one._replace(words=(word,))
+                return True
+        return False
+
+    def _abort(self, message: ArrivingMessage) -> None:
+        """End the delivery of a message that will not be published, or whose rest cannot be sent."""
+        stream = self._stream
+        if stream is not None and stream.token == message.cut_through.key:
+            stream.abort()
+            self._end_stream(stream)
+            return
+        for one in self._backlog:
+            if one.large is not None and one.large.message is message:
+                self._backlog.remove(one)
+                self.backlog_count -= 1
+                return
+
+    def _hold_back(self) -> None:
+        """Take no delivery while one is being sent whose message arrives."""
+        self.granted = 0
+        self.peer.gateway.engine.set_credit(self.consumer, 0)
+        self.link.session.await_room()
+        if self.link.drain and self._stream is not None and self._stream.is_begun:
+            self.link.drained()
 
     def _deliver_locked(self, effect: Deliver) -> bool:
         """Send a run of deliveries with their locks, as many as the link can take; return as `deliver` does.
@@ -417,6 +520,8 @@ class ConsumerLink:
         if stream.is_begun and not was_begun:
             self.backlog_count -= 1
             self._backlog[0] = _SENDING
+            if self._early is not None and self._early.is_sending:
+                self._hold_back()
         if stream.is_done:
             self._end_stream(stream)
             self.top_up()
@@ -428,8 +533,14 @@ class ConsumerLink:
         self._backlog.popleft()
         if not stream.is_begun:
             self.backlog_count -= 1
-        if stream.is_damaged:
-            self.peer.gateway.engine.submit(ReportDamage(stream.queue, stream.token))
+        if stream.is_damaged and (early := self._early) is not None and early.is_sending:
+            # When the message is published it is like any damaged one.
+            message, _ = early.message, early.end()
+            assert message is not None, "the link is sending it"
+            message.cut_through.upload.may_cut_through = False
+            self.peer.gateway.engine.stop_cut_through(message.cut_through)
+        elif stream.is_damaged:
+            self.peer.gateway.engine.submit(ReportDamage(stream.queue, stream.word))
 
     def close(self) -> None:
         """Release what the link holds, since it has ended."""
@@ -459,15 +570,7 @@ class ConsumerLink:
             self.link.use_tag_prefix(tag_prefix(attempt))
             if large is not None:
                 self._backlog.appendleft(_Delivery(words, payloads, settled, large, attempt))
-                self._stream = MessageStream(
-                    self.peer.gateway.engine,
-                    self.link,
-                    large.message,
-                    partial(redelivered, entry=large.entry, now_us=large.elapsed_us, added=large.added),
-                    words[0],
-                    settled=settled,
-                    queue=large.queue,
-                )
+                self._stream = self._stream_of(large, words, settled=settled)
                 break
             if len(words) > count:
                 self._backlog.appendleft(_Delivery(words[count:], payloads[count:], settled, None, attempt))
@@ -478,6 +581,15 @@ class ConsumerLink:
         elif not self._backlog:
             self.link.use_tag_prefix(tag_prefix(0))
 
+    def _stream_of(self, large: _Large, words: Sequence[int], *, settled: bool) -> MessageStream:
+        """Return the stream of a large message; without `words` it is one that arrives."""
+        engine, message, queue = self.peer.gateway.engine, large.message, large.queue
+        if isinstance(message, ArrivingMessage):
+            token = words[0] if words else message.cut_through.key
+            return MessageStream(engine, self.link, message, message.rebuild, token, settled=settled, queue=queue)
+        rebuild = partial(redelivered, entry=large.entry, now_us=large.elapsed_us, added=large.added)
+        return MessageStream(engine, self.link, message, rebuild, words[0], settled=settled, queue=queue)
+
     def _return_surplus(self) -> None:
         """Return the end of the backlog that exceeds the link's credit to the queue: the receiver took its credit back.
 
@@ -486,7 +598,11 @@ class ConsumerLink:
         surplus = self.backlog_count - self.link.credit
         returned: list[bytes] = []
         while surplus > 0 and self._backlog and not self._backlog[-1].settled:
-            words, payloads, _, _, attempt = self._backlog.pop()
+            words, payloads, _, large, attempt = self._backlog.pop()
+            if large is not None and isinstance(large.message, ArrivingMessage) and not large.message.is_whole:
+                self._give_up(large.message)
+                surplus -= 1
+                continue
             kept = max(len(words) - surplus, 0)
             if kept:
                 self._backlog.append(_Delivery(words[:kept], payloads[:kept], False, None, attempt))
@@ -497,6 +613,13 @@ class ConsumerLink:
             self.close()
         if returned:
             self.peer.gateway.engine.settle(Settle(self.consumer, b"".join(returned), RELEASED))
+
+    def _give_up(self, message: ArrivingMessage) -> None:
+        """Leave a message that arrives to its queue: the receiver took its credit back before anything was sent."""
+        self.backlog_count -= 1
+        if self._early is not None:
+            self._early.end()
+        self.peer.gateway.engine.stop_cut_through(message.cut_through)
 
     def end_drain(self) -> None:
         """Answer a drain whose credit is used up, or whose session is full: its receiver waits for the flow."""
@@ -523,6 +646,13 @@ class ConsumerLink:
         if self._stream is not None and self._stream.is_begun and self._stream.token in event.tokens:
             self._stream.abort()
             self.peer.gateway.sources.wake_stream(self)
+        if self._early is not None and not is_checked:
+            known, arriving = self._early.parts(event)
+            if arriving is not None:
+                self._keep_outcome(arriving, self._early)
+            if known is None:
+                return None
+            event = known
         if self._expired is not None and not is_checked:
             return self._late_command(event, self._expired)
         if type(event.state) is Accepted:
@@ -550,6 +680,17 @@ class ConsumerLink:
         if self._again:
             self._again.difference_update(event.tokens)
         return Settle(self.consumer, pack_words(event.tokens), outcome, self._reply(event))
+
+    def _keep_outcome(self, event: Disposed, early: EarlyDeliveries) -> None:
+        """Keep the outcome of the message that arrives until it is published. In a transaction it is void."""
+        state = event.state
+        if type(state) is TransactionalState:
+            transaction = self.peer.transaction(state.txn_id)
+            if transaction is not None:
+                transaction.doom("it settles a delivery that is not complete")
+            early.keep_outcome(RELEASED)
+            return
+        early.keep_outcome(outcome_of(state, self.terms.default_outcome) or RELEASED)
 
     def _reply(self, event: Disposed) -> "tuple[ConsumerLink, int, int, DeliveryState | None] | None":
         """Return what the answer to an outcome needs; None if the peer has settled its deliveries."""
