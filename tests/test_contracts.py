@@ -40,7 +40,7 @@ TYPE_ONLY: Final = {
         "ambermq.protocol.amqp10.session.session",
         "protocol/amqp10/session: order of modules",
     ),
-    "ambermq/protocol/gateway/links/consumer_link.py": (
+    "ambermq/protocol/gateway/consumers/consumer_link.py": (
         "ambermq.protocol.gateway.connection_gateway",
         "gateway: layers",
     ),

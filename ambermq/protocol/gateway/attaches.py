@@ -23,9 +23,9 @@ from ambermq.protocol.auth.access import Action
 from ambermq.protocol.gateway.broker_nodes import BrokerNodes
 from ambermq.protocol.gateway.connection_links import ConnectionLinks
 from ambermq.protocol.gateway.connection_peer import ConnectionPeer
+from ambermq.protocol.gateway.consumers.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.gateway import Gateway
 from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms, Refusal, consuming_terms, producing_terms
-from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.links.dead_letter_alias import is_alias, resolved_terms
 from ambermq.protocol.gateway.links.detached_nodes import DetachedNodes
 from ambermq.protocol.gateway.links.link_authority import (
@@ -36,11 +36,11 @@ from ambermq.protocol.gateway.links.link_authority import (
     owner_of,
 )
 from ambermq.protocol.gateway.links.outcome_mapping import outcome_of
-from ambermq.protocol.gateway.links.producer_link import ProducerLink
-from ambermq.protocol.gateway.links.relay_guard import relay_guard
 from ambermq.protocol.gateway.nodes import cbs_node as claims
 from ambermq.protocol.gateway.nodes import management_node as management
 from ambermq.protocol.gateway.nodes.connection_tokens import ConnectionTokens, no_token
+from ambermq.protocol.gateway.producers.producer_link import ProducerLink
+from ambermq.protocol.gateway.producers.relay_guard import relay_guard
 from ambermq.protocol.gateway.recovery.second_mode import receiver_settle_mode
 from ambermq.protocol.gateway.sources.source import SourcePeer
 from ambermq.protocol.gateway.transactions.connection_transactions import ConnectionTransactions

@@ -42,21 +42,21 @@ from ambermq.protocol.gateway.attaches import Attaches
 from ambermq.protocol.gateway.broker_nodes import BrokerNodes
 from ambermq.protocol.gateway.connection_links import ConnectionLinks, message_bytes
 from ambermq.protocol.gateway.connection_login import ConnectionLogin
+from ambermq.protocol.gateway.consumers.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.container_ids import CLOSED_FOR_ANOTHER, closes_existing
 from ambermq.protocol.gateway.gateway import Gateway
 from ambermq.protocol.gateway.internal_publisher import InternalPublisher
 from ambermq.protocol.gateway.large.upload_windows import UploadWindows
 from ambermq.protocol.gateway.links.attach_terms import Refusal
-from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.links.detached_nodes import DetachedNodes
 from ambermq.protocol.gateway.links.link_authority import is_allowed
-from ambermq.protocol.gateway.links.producer_link import ProducerLink
-from ambermq.protocol.gateway.links.relay_guard import RelayGuard
 from ambermq.protocol.gateway.nodes import cbs_node as claims
 from ambermq.protocol.gateway.nodes import management_node as management
 from ambermq.protocol.gateway.nodes.connection_tokens import ConnectionTokens, unauthorized
 from ambermq.protocol.gateway.nodes.node_peer import PutToken
 from ambermq.protocol.gateway.opening import OFFERED, check_idle_timeout, check_rules, check_vhost, open_properties
+from ambermq.protocol.gateway.producers.producer_link import ProducerLink
+from ambermq.protocol.gateway.producers.relay_guard import RelayGuard
 from ambermq.protocol.gateway.recovery.link_keeping import LinkEnd
 from ambermq.protocol.gateway.sources.queue_browser import QueueBrowser
 from ambermq.protocol.gateway.sources.source import Source
@@ -316,7 +316,7 @@ class ConnectionGateway:
             self.gateway.owners.add(ready.address, self.identity.username, self.gateway.engine.state)
         self.gateway.producers[ready.producer] = producer_link
         producer_link.accept(ready)
-        producer_link.top_up()
+        producer_link.credit.top_up()
         producer_link.tell_blocked(self.gateway.blocked)
 
     def consumer_ready(self, consumer_link: ConsumerLink, ready: ConsumerReady) -> None:

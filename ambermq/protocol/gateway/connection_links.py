@@ -10,10 +10,10 @@ from typing import final
 from ambermq.engine.commands import DetachConsumer, DetachProducer, ExpireLinks, Suspension
 from ambermq.engine.model.state import State
 from ambermq.protocol.amqp10.endpoints import LinkEndpoint, SessionEndpoint
+from ambermq.protocol.gateway.consumers.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.gateway import Gateway
-from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.links.detached_nodes import DetachedNodes
-from ambermq.protocol.gateway.links.producer_link import ProducerLink
+from ambermq.protocol.gateway.producers.producer_link import ProducerLink
 from ambermq.protocol.gateway.recovery.link_keeping import LinkEnd, LinkKeeping
 from ambermq.protocol.gateway.recovery.link_scopes import LinkScopes
 from ambermq.protocol.gateway.sources.source import Source
@@ -55,7 +55,7 @@ class ConnectionLinks:
     def top_up_producers(self) -> None:
         """Grant every producer its credit."""
         for producer_link in self.producers.values():
-            producer_link.top_up()
+            producer_link.credit.top_up()
 
     def relieve(self, session: SessionEndpoint) -> None:
         """Serve the links of a session that waited for room in it."""
@@ -87,8 +87,6 @@ class ConnectionLinks:
         if ended is not None:
             ended.is_open = False
             ended.close()
-            if isinstance(ended, ProducerLink):
-                ended.forget()
             self._count(ended)
             if isinstance(ended, ConsumerLink):
                 ended.end_follower()
@@ -165,7 +163,7 @@ class ConnectionLinks:
         """Return what is known of a link; `state` is that of the virtual host."""
         producer_link, consumer_link = self.producers.get(link), self.consumers.get(link)
         if producer_link is not None:
-            address, unsettled = producer_link.terms.address, producer_link.unfinished
+            address, unsettled = producer_link.terms.address, producer_link.credit.unfinished
             return LinkRow("producer", address, None, unsettled, producer_link.messages, producer_link.bytes)
         if consumer_link is not None:
             return _consumer_row(consumer_link, state)
@@ -220,7 +218,6 @@ class ConnectionLinks:
     def _end_producer(self, producer_link: ProducerLink, *, keeps_node: bool, suspension: Suspension) -> None:
         producer_link.is_open = False
         producer_link.close()
-        producer_link.forget()
         if producer_link.producer:
             self.gateway.producers.pop(producer_link.producer, None)
             by = producer_link.peer.closed_by

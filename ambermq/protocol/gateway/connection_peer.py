@@ -9,9 +9,9 @@ from typing import Protocol
 
 from ambermq.protocol.amqp10.connection.connection import Connection
 from ambermq.protocol.amqp10.endpoints import LinkEndpoint
-from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
+from ambermq.protocol.gateway.consumers.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.links.link_peer import ConsumerPeer, ProducerPeer
-from ambermq.protocol.gateway.links.producer_link import ProducerLink
+from ambermq.protocol.gateway.producers.producer_link import ProducerLink
 from ambermq.protocol.management.peers.ports import PeerPort
 
 __all__ = ["ConnectionPeer"]

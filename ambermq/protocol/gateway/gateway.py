@@ -41,16 +41,17 @@ from ambermq.protocol.auth.access import EVERYTHING, Access
 from ambermq.protocol.auth.audit import NO_AUDIT, AuditTrail
 from ambermq.protocol.gateway.access_checks import AccessChecks
 from ambermq.protocol.gateway.connection_peer import ConnectionPeer
+from ambermq.protocol.gateway.consumers.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.container_ids import ContainerIds
 from ambermq.protocol.gateway.engine_port import EnginePort
 from ambermq.protocol.gateway.large.upload_gate import UploadGate
 from ambermq.protocol.gateway.link_names import LinkNames
-from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
-from ambermq.protocol.gateway.links.producer_link import ProducerLink
 from ambermq.protocol.gateway.links.temporary_owners import TemporaryOwners
 from ambermq.protocol.gateway.links.traffic import Traffic
 from ambermq.protocol.gateway.lost_links import LostLinks
+from ambermq.protocol.gateway.producers.producer_credit import ProducerCredit
+from ambermq.protocol.gateway.producers.producer_link import ProducerLink
 from ambermq.protocol.gateway.sources.source_scheduler import SourceScheduler
 from ambermq.protocol.gateway.user_connections import UserConnections
 from ambermq.protocol.management.access.rules import RulePort
@@ -141,7 +142,7 @@ class Gateway:
         """Why producers are held back: disk, memory, descriptors or unsynced; empty while they are not."""
         self.queue_full_blocks = self.queue_full_ends = 0
         """The producers that were told of a full queue, or of its end, since the server read the numbers last."""
-        self.full_queues: dict[str, dict[ProducerLink, None]] = {}
+        self.full_queues: dict[str, dict[ProducerCredit, None]] = {}
         """The full queues with the policy `block`, by name, each with the links that wait for credit."""
         self.age_us: Callable[[Queue], int | None] = lambda _queue: None
         """The age of the oldest message that waits on a queue; the server sets it. None: not known."""
@@ -306,9 +307,9 @@ class Gateway:
         if effect.is_blocked:
             self.full_queues.setdefault(effect.queue, {})
             return
-        for producer_link in self.full_queues.pop(effect.queue, {}):
-            producer_link.resume()
-            self.touched[producer_link.peer] = None
+        for credit in self.full_queues.pop(effect.queue, {}):
+            credit.resume()
+            self.touched[credit.peer] = None
 
     def _drained(self, effect: Drained) -> None:
         consumer_link: ConsumerLink = effect.link

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol, final
 
 from ambermq.engine.commands import Command, DetachConsumer, DetachProducer, Suspension
+from ambermq.protocol.gateway.consumers.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.engine_port import EnginePort
-from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
-from ambermq.protocol.gateway.links.producer_link import ProducerLink
+from ambermq.protocol.gateway.producers.producer_link import ProducerLink
 
 __all__ = ["LOST_PER_TURN", "LostLinks"]
 
@@ -54,7 +54,6 @@ class LostLinks:
         for producer_link in producer_links:
             producer_link.is_open = False
             producer_link.close()
-            producer_link.forget()
             self.links.append(producer_link)
         for consumer_link in consumer_links:
             consumer_link.lose()

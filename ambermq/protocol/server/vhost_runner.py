@@ -27,8 +27,8 @@ from ambermq.log.index.background_builder import IndexFault
 from ambermq.protocol.auth.access import EVERYTHING, Access
 from ambermq.protocol.gateway.gateway import Gateway
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
-from ambermq.protocol.gateway.links.producer_link import QUEUE_FULL
 from ambermq.protocol.gateway.links.traffic import Traffic
+from ambermq.protocol.gateway.producers.producer_credit import QUEUE_FULL
 from ambermq.protocol.http.histogram import SYNC_BOUNDS_US, Histogram
 from ambermq.protocol.http.readiness import CHECKED, Readiness, readiness
 from ambermq.protocol.resources.disk_watch import DiskWatch

@@ -22,7 +22,7 @@ from ambermq.engine.model.state import State
 from ambermq.log.buffer import Buffer
 from ambermq.log.read.body_store import DAMAGED
 from ambermq.protocol.amqp10.types.decode import decode
-from ambermq.protocol.gateway.links.consumer_link import redelivered
+from ambermq.protocol.gateway.links.outgoing_message import redelivered
 from ambermq.tools.client.broker_option import broker_options
 from ambermq.tools.client.queue_completion import complete_queue
 from ambermq.tools.messages.message_preview import (

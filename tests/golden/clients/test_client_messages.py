@@ -16,8 +16,8 @@ from ambermq.protocol.amqp10.framing.transfer_recogniser import learn
 from ambermq.protocol.amqp10.message.message_recogniser import learn_message
 from ambermq.protocol.amqp10.message.publish_outline import message_id_hash, read_outline
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties, Transfer
-from ambermq.protocol.gateway.links.producer_link import ProducerLink
 from ambermq.protocol.gateway.links.traffic import Traffic
+from ambermq.protocol.gateway.producers.producer_link import ProducerLink
 from ambermq.protocol.server_limits import ServerLimits
 from tests.golden.clients import CLIENT_NAMES, ClientMessage, read_client
 from tests.interop.matrix.clients import CLIENTS
@@ -87,7 +87,7 @@ def test_a_link_publishes_them_without_reading(recorded: list[ClientMessage], mo
     nothing: Any = None
     first, *others = [message.payload for message in recorded]
     link.publish(TransferRun(nothing, 0, [first], settled=False))
-    monkeypatch.setattr("ambermq.protocol.gateway.links.producer_link.read_outline", None)
+    monkeypatch.setattr("ambermq.protocol.gateway.producers.message_kind.read_outline", None)
     link.publish(TransferRun(nothing, 1, list(others), settled=False))
     published = [
         (command.durable, id_hash, bytes(body))

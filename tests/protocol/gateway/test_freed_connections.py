@@ -13,9 +13,9 @@ from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import Attach, Source, Target, Transfer
 from ambermq.protocol.amqp10.session.session import Session
 from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
-from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
-from ambermq.protocol.gateway.links.producer_link import ProducerLink
+from ambermq.protocol.gateway.consumers.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.nodes.management_node import ManagementNode
+from ambermq.protocol.gateway.producers.producer_link import ProducerLink
 from tests.protocol.gateway.test_link_stealing import pair
 from tests.protocol.peers import Wire
 from tests.protocol.watching import Watching

@@ -21,13 +21,15 @@ __all__ = ["ArrivingMessage"]
 class ArrivingMessage:
     """The message of one delivery."""
 
-    __slots__ = ("_offsets", "cut_through", "word")
+    __slots__ = ("_offsets", "cut_through", "is_given_up", "word")
 
     def __init__(self, cut_through: CutThrough) -> None:
         self.cut_through = cut_through
         self._offsets: list[int] = []
         self.word = 0
         """The word of the message; 0 until it is published."""
+        self.is_given_up = False
+        """Whether its delivery has ended before its first frame: the receiver took its credit back."""
 
     @property
     def offsets(self) -> Sequence[int]:

@@ -44,7 +44,7 @@ class LinkGateway(Protocol):
     queue_full_ends: int
     """The producers that were told that this is over, since the server read it last."""
     full_queues: dict[str, dict[Any, None]]
-    """The full queues with the policy `block`, by name, each with the links that wait for credit."""
+    """The full queues with the policy `block`, by name, each with the credits that wait for room."""
 
     access: Access
     """The rules of the broker."""

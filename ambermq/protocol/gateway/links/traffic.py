@@ -6,6 +6,8 @@ Rule 2. The numbers are not in the log. The counters of a queue are: they surviv
 
 from typing import final
 
+from ambermq.engine.entries.outcome import Outcome, OutcomeKind
+
 __all__ = ["Traffic"]
 
 
@@ -38,3 +40,14 @@ class Traffic:
         """Transactions of clients that have ended."""
         self.messages_unroutable = 0
         """Messages of producers that no queue took, and that were released to them."""
+
+    def count_outcome(self, outcome: Outcome, count: int) -> None:
+        """Count the deliveries of an outcome of a consumer."""
+        if outcome.kind is OutcomeKind.ACCEPTED:
+            self.messages_accepted += count
+        elif outcome.kind is OutcomeKind.REJECTED:
+            self.messages_rejected += count
+        elif outcome.delivery_failed:
+            self.messages_failed += count
+        else:
+            self.messages_released += count

@@ -26,7 +26,7 @@ from ambermq.protocol.amqp10.message.publish_outline import read_outline
 from ambermq.protocol.amqp10.message.redelivery import without_delivery_annotations
 from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.amqp10.types.values import Array, Int, Timestamp
-from ambermq.protocol.gateway.links.consumer_link import LOCKED_UNTIL, SEQUENCE_NUMBER, redelivered
+from ambermq.protocol.gateway.links.outgoing_message import LOCKED_UNTIL, SEQUENCE_NUMBER, redelivered
 
 __all__ = [
     "deliveries",

@@ -5,7 +5,7 @@ Rule 2. A source sends nothing before the moment that it shows is durable.
 Rule 3. A browser shows one immutable queue; browsing changes nothing and writes no event.
 
 Imports: engine, engine/commands, engine/entries, engine/events, engine/history, engine/model, engine/records,
-    engine/selectors, protocol/amqp10/*, protocol/gateway/large, protocol/gateway/links.
+    engine/selectors, protocol/amqp10/*, protocol/gateway/consumers, protocol/gateway/large, protocol/gateway/links.
 Imported by: protocol/gateway.
 Names: SourceScheduler, QueueBrowser, EventSource, Source.
 """

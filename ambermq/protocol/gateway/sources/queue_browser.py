@@ -34,7 +34,7 @@ from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.gateway.large.message_stream import MessageStream
 from ambermq.protocol.gateway.large.turn_budget import TurnBudget, Wait
 from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms, Refusal, offered_by
-from ambermq.protocol.gateway.links.consumer_link import redelivered
+from ambermq.protocol.gateway.links.outgoing_message import redelivered
 from ambermq.protocol.gateway.links.routing_fields import RoutingFields
 from ambermq.protocol.gateway.sources.source import SourcePeer
 

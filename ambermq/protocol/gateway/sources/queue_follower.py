@@ -16,8 +16,8 @@ from typing import Final, final
 from ambermq.engine.entries.entry_word import WORD_BYTES, unpack_words
 from ambermq.engine.model.queue import Queue
 from ambermq.protocol.amqp10.types.decode import Buffer
+from ambermq.protocol.gateway.consumers.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.large.turn_budget import TurnBudget, Wait
-from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.sources.queue_browser import QueueBrowser
 
 __all__ = ["QueueFollower"]

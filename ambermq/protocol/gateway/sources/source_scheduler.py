@@ -19,9 +19,9 @@ from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.amqp10.spec import AmqpCondition
 from ambermq.protocol.amqp10.types.values import Symbol
+from ambermq.protocol.gateway.consumers.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.large.turn_budget import TurnBudget, Wait
 from ambermq.protocol.gateway.links.attach_terms import LOG_ADDRESS, ConsumingTerms, Refusal
-from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.links.link_peer import Streaming
 from ambermq.protocol.gateway.links.source_filters import At, AtOffset
 from ambermq.protocol.gateway.sources.event_source import EventSource

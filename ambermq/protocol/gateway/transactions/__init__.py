@@ -6,8 +6,8 @@ Rule 2. The engine decides posts and commits. This package reads declares and di
 
 AMQP 1.0, part 4.
 
-Imports: x, engine, engine/commands, engine/entries, protocol/amqp10, protocol/amqp10/link, protocol/amqp10/message,
-    protocol/amqp10/performatives, protocol/amqp10/types, protocol/gateway/links, protocol/gateway/nodes.
-Imported by: x.
+Imports: engine, engine/commands, engine/entries, protocol/amqp10/*, protocol/gateway/consumers,
+    protocol/gateway/links, protocol/gateway/nodes.
+Imported by: protocol/gateway.
 Names: ConnectionTransactions.
 """

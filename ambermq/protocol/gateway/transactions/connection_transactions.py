@@ -35,7 +35,7 @@ from ambermq.protocol.amqp10.spec import AmqpCondition, ReceiverSettleMode, Tran
 from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.amqp10.types.encode import encode
 from ambermq.protocol.amqp10.types.values import Symbol
-from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
+from ambermq.protocol.gateway.consumers.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.links.outcome_mapping import with_outcomes
 from ambermq.protocol.gateway.nodes.node_peer import NodePeer
 

@@ -66,7 +66,7 @@ class Through(Peer):
         self.receiver(credit=credit)
 
     def settle_delivery(self, delivery: Transfer, state: Any, *, settled: bool = True) -> Said:
-        """Say an outcome; return what comes."""
+        """Return what comes after an outcome."""
         first = delivery.delivery_id
         return self.give(Wire.frame(Disposition(role=True, first=first, settled=settled, state=state)))
 

@@ -1,1 +1,1 @@
-"""Tests of ambermq/protocol/gateway/links: termini, filters, outcomes and runs."""
+"""Tests of ambermq/protocol/gateway/links: termini, filters, outcomes and messages."""

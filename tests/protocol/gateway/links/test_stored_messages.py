@@ -10,8 +10,8 @@ from ambermq.protocol.amqp10.performatives.classes import Modified
 from ambermq.protocol.amqp10.performatives.read import decode_composite
 from ambermq.protocol.amqp10.types.decode import decode
 from ambermq.protocol.amqp10.types.values import Symbol
-from ambermq.protocol.gateway.links.consumer_link import redelivered
 from ambermq.protocol.gateway.links.outcome_mapping import outcome_of
+from ambermq.protocol.gateway.links.outgoing_message import redelivered
 from tests.engine.rig import Rig
 from tests.protocol.amqp10.message.test_publish_outline import MALFORMED
 from tests.protocol.watching import Watching

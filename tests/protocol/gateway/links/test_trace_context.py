@@ -9,7 +9,7 @@ from ambermq.engine.entries.entry import Entry
 from ambermq.protocol.amqp10.message.message import Data, Message, decode_message
 from ambermq.protocol.amqp10.performatives.classes import Header
 from ambermq.protocol.amqp10.types.values import Symbol
-from ambermq.protocol.gateway.links.consumer_link import redelivered
+from ambermq.protocol.gateway.links.outgoing_message import redelivered
 
 _PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 _STATE = "vendor=a,other=b"

@@ -30,7 +30,8 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Transfer,
 )
 from ambermq.protocol.amqp10.types.values import Symbol
-from ambermq.protocol.gateway.links.consumer_link import ConsumerLink, redelivered
+from ambermq.protocol.gateway.consumers.consumer_link import ConsumerLink
+from ambermq.protocol.gateway.links.outgoing_message import redelivered
 from ambermq.protocol.gateway.links.traffic import Traffic
 from ambermq.protocol.server_limits import ServerLimits
 from tests.protocol.peers import FIRST_ID, Wire, cut
@@ -277,9 +278,10 @@ def test_a_message_that_succeeds_the_second_time_is_gone() -> None:
     (link,) = peer.peer._links.consumers.values()
     peer.say(Disposition(role=True, first=0, last=0, settled=True, state=Modified(delivery_failed=True)))
     peer.flow(COUNT, count=COUNT)
-    assert len(link._again) == 1
+    assert link._failed is not None
+    assert len(link._failed.again) == 1
     peer.say(Disposition(role=True, first=COUNT, last=COUNT, settled=True, state=Accepted()))
-    assert not link._again
+    assert not link._failed.again
     peer.say(Detach(handle=0, closed=True))
     assert peer.rig.queue().available == COUNT - 1
 

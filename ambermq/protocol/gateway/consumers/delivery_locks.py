@@ -12,12 +12,14 @@ from typing import Final, final
 
 from ambermq.engine.entries.entry import Entry
 from ambermq.protocol.amqp10.events import Disposed
+from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import Error, Rejected
 from ambermq.protocol.amqp10.serial_number import HALF, MASK
 from ambermq.protocol.amqp10.spec import AmqpCondition
+from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.amqp10.types.values import Symbol
 
-__all__ = ["ExpiredDeliveries", "attempts_of", "late_state", "tag_prefix"]
+__all__ = ["ExpiredDeliveries", "attempts_of", "late_state", "send_attempts", "tag_prefix"]
 
 _LOCK_LOST: Final = "com.microsoft:message-lock-lost"
 """The condition by which clients of Service Bus know that a lock has expired."""
@@ -83,3 +85,18 @@ def attempts_of(entries: Sequence[Entry | None] | None, count: int) -> list[int]
 def tag_prefix(attempt: int) -> bytes:
     """Return the first bytes of the tags of an attempt."""
     return attempt.to_bytes(_PREFIX_BYTES, "big")
+
+
+def send_attempts(
+    link: Sender, words: Sequence[int], payloads: Sequence[Buffer], attempts: Sequence[int], *, settled: bool
+) -> None:
+    """Send deliveries, those of one attempt in a run: they have the same first bytes in their tags."""
+    start, count = 0, len(words)
+    while start < count:
+        end = start + 1
+        while end < count and attempts[end] == attempts[start]:
+            end += 1
+        link.use_tag_prefix(tag_prefix(attempts[start]))
+        link.send_run(words[start:end], payloads[start:end], settled)
+        start = end
+    link.use_tag_prefix(tag_prefix(0))

@@ -25,8 +25,9 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Released,
 )
 from ambermq.protocol.amqp10.types.values import Symbol
-from ambermq.protocol.gateway.links.producer_link import ProducerLink
 from ambermq.protocol.gateway.links.traffic import Traffic
+from ambermq.protocol.gateway.producers.producer_credit import ProducerCredit
+from ambermq.protocol.gateway.producers.producer_link import ProducerLink
 from ambermq.protocol.server_limits import ServerLimits
 
 RUN_BYTES_MAX = 100
@@ -86,6 +87,12 @@ def settling() -> Any:
     return SimpleNamespace(states=states, grants=grants, link=link)
 
 
+def use_link(link: ProducerLink, noted: Any, limits: ServerLimits | None = None) -> None:
+    """Let a producing link settle and grant on the link that notes it."""
+    link.link = noted.link
+    link.credit = ProducerCredit(link.peer, noted.link, limits or link.limits)
+
+
 def run_of(payloads: list[bytes], first_id: int, *, as_views: bool = False, settled: bool = False) -> TransferRun:
     """Make the event of a run."""
     link: Any = None
@@ -116,7 +123,7 @@ def test_messages_are_published_as_each_is(sent: list[list[bytes]], as_views: bo
         )
     ]
     assert published == expected
-    assert link.unfinished == len(expected)
+    assert link.credit.unfinished == len(expected)
     for command in submitted:
         assert command.settled is settled
         assert command.size == sum(map(len, command.bodies))
@@ -147,7 +154,7 @@ def test_what_begins_as_the_last_message_is_not_read(monkeypatch: pytest.MonkeyP
     submitted: list[Publish] = []
     link = producing(submitted)
     link.publish(run_of([encoded(kind, b"a")], 0))
-    monkeypatch.setattr("ambermq.protocol.gateway.links.producer_link.read_outline", None)
+    monkeypatch.setattr("ambermq.protocol.gateway.producers.message_kind.read_outline", None)
     link.publish(run_of([encoded(kind, b"b"), encoded(kind, b"c")], 1))
     assert [len(command.bodies) for command in submitted] == [1, 2]
 
@@ -171,7 +178,7 @@ def test_one_message_of_another_kind_is_read_alone(monkeypatch: pytest.MonkeyPat
         read.append(payload)
         return read_outline(payload)
 
-    monkeypatch.setattr("ambermq.protocol.gateway.links.producer_link.read_outline", counting)
+    monkeypatch.setattr("ambermq.protocol.gateway.producers.message_kind.read_outline", counting)
     first, other = encoded(KINDS[0], b"a"), encoded(KINDS[5], b"b")
     producing([]).publish(run_of([first, first, other, other, first], 0))
     assert read == [first, other, first]
@@ -193,7 +200,7 @@ def test_malformed_messages_are_rejected(payloads: list[bytes], as_views: bool) 
     """Each is settled with its error, the messages around it are published under their own ids."""
     submitted: list[Publish] = []
     link, settled = producing(submitted), settling()
-    link.link = settled.link
+    use_link(link, settled)
     first_id = 0xFFFFFFFD
     link.publish(run_of([encoded(KINDS[0], b"")], first_id - 1))
     submitted.clear()
@@ -208,7 +215,7 @@ def test_malformed_messages_are_rejected(payloads: list[bytes], as_views: bool) 
         for index, body in enumerate(command.bodies)
     }
     assert set(published) == {one for one, payload in zip(ids, payloads, strict=True) if payload not in BAD}
-    assert link.unfinished == 1 + len(published)
+    assert link.credit.unfinished == 1 + len(published)
 
 
 @pytest.mark.parametrize("bad", BAD)
@@ -224,7 +231,7 @@ def test_a_settled_malformed_message_ends_its_link(bad: bytes) -> None:
 def test_credit_after_malformed_messages() -> None:
     """A sender of malformed messages alone gets new credit: its link goes on."""
     link, settled = producing([]), settling()
-    link.link = settled.link
+    use_link(link, settled)
     settled.link.credit = 0
     link.publish(run_of([b""], 0))
     assert settled.grants == [ServerLimits().credit_max]
@@ -251,16 +258,16 @@ def test_credit_is_granted_when_half_of_it_is_used(
     link = ProducerLink(peer, settling().link, ServerLimits(credit_max=100), Any)
     grants: list[int] = []
     link.link.grant, link.link.credit = grants.append, credit  # type: ignore[method-assign]
-    link.unfinished = unfinished
-    link.top_up()
+    link.credit.unfinished = unfinished
+    link.credit.top_up()
     assert grants == granted
 
 
 def _finishing(unfinished: int, credit: int) -> tuple[ProducerLink, Any]:
     """Return a link with messages that have no outcome yet, and what it notes."""
     link, noted = producing([]), settling()
-    link.limits, link._credit_max, link._credit_low = ServerLimits(credit_max=100, credit_grown_max=350), 100, 50
-    link.link, link.unfinished, noted.link.credit = noted.link, unfinished, credit
+    use_link(link, noted, ServerLimits(credit_max=100, credit_grown_max=350))
+    link.credit.unfinished, noted.link.credit = unfinished, credit
     return link, noted
 
 
@@ -270,10 +277,10 @@ def test_a_finished_run_is_settled_and_makes_room_for_others(kind: OutcomeKind, 
     link, noted = _finishing(60, 40)
     link.finish(PublishDone(link, 0xFFFFFFFF, 20, kind, settled=False))
     assert noted.states == [(0xFFFFFFFF, 20, state)]
-    assert (link.unfinished, noted.grants) == (40, [])
+    assert (link.credit.unfinished, noted.grants) == (40, [])
     noted.link.credit = 10
     link.finish(PublishDone(link, 19, 30, kind, settled=False))
-    assert (link.unfinished, noted.grants) == (10, [90])
+    assert (link.credit.unfinished, noted.grants) == (10, [90])
 
 
 def test_the_credit_of_a_sender_that_waits_for_it_grows() -> None:
@@ -283,15 +290,16 @@ def test_the_credit_of_a_sender_that_waits_for_it_grows() -> None:
     for count in (60, 150, 250, 250):
         link.finish(PublishDone(link, 0, count, OutcomeKind.ACCEPTED, settled=False))
         # The sender uses all of the new credit at once.
-        totals.append(noted.grants[-1] + link.unfinished)
-        link.unfinished += noted.grants[-1]
+        totals.append(noted.grants[-1] + link.credit.unfinished)
+        link.credit.unfinished += noted.grants[-1]
     assert totals == [200, 350, 350, 350]
     noted.link.credit = 1
-    link.finish(PublishDone(link, 0, link.unfinished, OutcomeKind.ACCEPTED, settled=False))
+    link.finish(PublishDone(link, 0, link.credit.unfinished, OutcomeKind.ACCEPTED, settled=False))
     assert noted.grants[-1] == 100
     for limit in (0, 100):
         link, noted = _finishing(100, 0)
-        link.limits = ServerLimits(credit_max=100, credit_grown_max=limit)
+        use_link(link, noted, ServerLimits(credit_max=100, credit_grown_max=limit))
+        link.credit.unfinished = 100
         link.finish(PublishDone(link, 0, 60, OutcomeKind.ACCEPTED, settled=False))
         assert noted.grants == [60]
 
@@ -300,11 +308,11 @@ def test_a_run_that_its_sender_settled_has_no_outcome() -> None:
     """It counts as finished; what a link gets after its end changes nothing."""
     link, noted = _finishing(30, 50)
     link.finish(PublishDone(link, 0, 10, OutcomeKind.ACCEPTED, settled=True))
-    assert (link.unfinished, noted.states, noted.grants) == (20, [], [])
+    assert (link.credit.unfinished, noted.states, noted.grants) == (20, [], [])
     noted.link.credit = 20
     link.is_open = False
     link.finish(PublishDone(link, 0, 10, OutcomeKind.ACCEPTED, settled=False))
-    assert (link.unfinished, noted.states, noted.grants) == (20, [], [])
+    assert (link.credit.unfinished, noted.states, noted.grants) == (20, [], [])
 
 
 def test_a_refusal_is_an_outcome_where_the_sender_takes_it() -> None:
@@ -316,14 +324,14 @@ def test_a_refusal_is_an_outcome_where_the_sender_takes_it() -> None:
     link.finish(refusal)
     error = Error(condition=Symbol("my:error"), description="no")
     assert noted.states == [(5, 1, Rejected(error=error))]
-    assert (failed, link.unfinished) == ([], 29)
+    assert (failed, link.credit.unfinished) == ([], 29)
     link._may_reject = False
     link.finish(refusal)
     assert failed == [error]
     link._tags[5], link._tags[6] = b"tag", b"other"
     link.finish(refusal)
     assert failed[1:] == [Error(condition="my:error", description="no", info={Symbol("delivery-tag"): b"tag"})]
-    assert (len(noted.states), link.unfinished) == (1, 29)
+    assert (len(noted.states), link.credit.unfinished) == (1, 29)
     link.finish(PublishDone(link, 5, 1, OutcomeKind.ACCEPTED, settled=False))
     assert link._tags == {6: b"other"}
 
@@ -339,7 +347,7 @@ def test_a_settled_refusal_ends_its_link_only_for_an_unknown_address(is_misaddre
         PublishDone(link, 5, 1, OutcomeKind.REJECTED, settled=True, condition="a:b", is_misaddressed=is_misaddressed)
     )
     assert len(failed) == is_misaddressed
-    assert (link.unfinished, noted.states) == (30 - (not is_misaddressed), [])
+    assert (link.credit.unfinished, noted.states) == (30 - (not is_misaddressed), [])
 
 
 def test_a_full_queue_is_told_once_and_so_is_its_end() -> None:
@@ -368,25 +376,25 @@ def test_a_link_to_a_full_queue_waits_for_room() -> None:
     """It is told so once, whatever else holds it back meanwhile; its outcomes end nothing, and its end is no leak."""
     link, noted = _finishing(30, 0)
     told: list[str] = []
-    noted.link.tell_blocked, link.producer, link.queue = told.append, 1, "q"
+    noted.link.tell_blocked, link.producer, link.credit.queue = told.append, 1, "q"
     gateway: Any = link.peer.gateway
     gateway.queue_full_blocks = gateway.queue_full_ends = 0
     gateway.blocked, gateway.full_queues = "", {"q": {}, "other": {}}
     taken = PublishDone(link, 5, 1, OutcomeKind.ACCEPTED, settled=False)
     for _ in range(3):
         link.finish(taken)
-    assert (noted.grants, told, gateway.full_queues["q"]) == ([], ["queue-full"], {link: None})
+    assert (noted.grants, told, gateway.full_queues["q"]) == ([], ["queue-full"], {link.credit: None})
     for reason in ("disk", ""):
         link.tell_blocked(reason)
     assert told[1:] == ["disk", "queue-full"]
     del gateway.full_queues["q"]
-    link.resume()
+    link.credit.resume()
     assert (told[3:], len(noted.grants)) == ([""], 1)
     assert (gateway.queue_full_blocks, gateway.queue_full_ends) == (1, 1)
     gateway.full_queues["q"] = {}
-    link.top_up()
-    assert gateway.full_queues["q"] == {link: None}
-    link.forget()
+    link.credit.top_up()
+    assert gateway.full_queues["q"] == {link.credit: None}
+    link.credit.close()
     assert not gateway.full_queues["q"]
 
 

@@ -25,7 +25,7 @@ from ambermq.protocol.amqp10.performatives.classes import (
 )
 from ambermq.protocol.amqp10.serial_number import MASK
 from ambermq.protocol.amqp10.types.values import Symbol, Timestamp
-from ambermq.protocol.gateway.links.delivery_locks import ExpiredDeliveries
+from ambermq.protocol.gateway.consumers.delivery_locks import ExpiredDeliveries
 from tests.engine.rig import Rig
 from tests.protocol.gateway.transactions.test_connection_transactions import BODY, Transacting, condition
 from tests.protocol.peers import FIRST_ID, Wire

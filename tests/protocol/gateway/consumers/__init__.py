@@ -1,0 +1,1 @@
+"""Tests of ambermq/protocol/gateway/consumers: deliveries, backlogs, locks and outcomes."""

@@ -1,0 +1,1 @@
+"""Tests of ambermq/protocol/gateway/producers: runs of messages, credit and uploads."""
