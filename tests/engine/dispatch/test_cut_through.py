@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ambermq.engine.commands import (
@@ -387,6 +387,7 @@ _STEPS = st.lists(
 )
 
 
+@settings(max_examples=50)
 @given(steps=_STEPS, settled=st.booleans(), ticks=st.randoms(use_true_random=False))
 def test_each_message_is_delivered_once_and_what_is_aborted_leaves_nothing(
     steps: list[tuple[int, str]], ticks: random.Random, *, settled: bool

@@ -386,7 +386,7 @@ def test_messages_by_the_anonymous_terminus_are_delivered_when_they_are_complete
     assert len(bodies(peer.give(frames[-1]))) == 1
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(
     plan=st.lists(
         st.tuples(st.integers(0, 2), st.sampled_from(("large", "large", "small", "abort"))),
