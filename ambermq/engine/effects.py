@@ -29,6 +29,8 @@ __all__ = [
     "CommandFailed",
     "ConsumerEnded",
     "ConsumerReady",
+    "CutThroughBegun",
+    "CutThroughEnded",
     "Deliver",
     "Drained",
     "Effect",
@@ -118,6 +120,30 @@ class Deliver(Struct):
     """When their locks expire, in milliseconds since 1970, set when the effect leaves; 0: never."""
     is_resumed: bool = False
     """Whether the peer has had these deliveries on the link before, and has resumed it."""
+
+
+@final
+class CutThroughBegun(Struct):
+    """The delivery of a message begins whose last piece has not arrived. Its pieces that are durable may be sent."""
+
+    consumer: int
+    link: Any
+    cut_through: Any
+    """The CutThrough."""
+    after: int = AT_CLOSE
+
+
+@final
+class CutThroughEnded(Struct):
+    """The message of a delivery that has begun is published, or it will not be: then the delivery is aborted."""
+
+    consumer: int
+    link: Any
+    cut_through: Any
+    """The CutThrough."""
+    word: int = 0
+    """The word of the message, which its consumer holds; 0 for none."""
+    after: int = NOW
 
 
 @final
@@ -274,6 +300,8 @@ Effect = (
     PublishDone
     | Deliver
     | ChunkStored
+    | CutThroughBegun
+    | CutThroughEnded
     | LocksExpired
     | OutcomeApplied
     | ProducerReady

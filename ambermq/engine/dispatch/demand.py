@@ -7,6 +7,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Final, final
 
+from ambermq.engine.commands import CutThrough
 from ambermq.engine.dispatch.group_lines import GroupLines
 from ambermq.engine.dispatch.returned_walk import ReturnedCursor, ReturnJournal
 from ambermq.engine.dispatch.selector_scan import SelectorScan
@@ -87,6 +88,7 @@ class Demand:
             "_first",
             "_gone",
             "active",
+            "cut_throughs",
             "dirty",
             "has_locks",
             "groups",
@@ -131,6 +133,8 @@ class Demand:
         """The consumers whose rate holds back all of their credit since the last dispatch."""
         self.untold: dict[int, list[Want]] = {}
         """The consumers of exclusive queues that do not know yet whether they are active, by queue."""
+        self.cut_throughs: dict[int, CutThrough] = {}
+        """The deliveries of messages that arrive, one for each queue."""
 
     def add(self, want: Want) -> None:
         """Add a consumer at the end of its queue's ring."""
@@ -149,10 +153,19 @@ class Demand:
             lines = self.groups.get(want.queue)
             if lines is not None:
                 lines.note_gone(consumer)
+            cut_through = self.cut_throughs.get(want.queue)
+            if cut_through is not None and cut_through.consumer == consumer:
+                self.end_cut_through(cut_through)
             self._remove_from_ring(want)
             # It may stay in its ring for long, and must not hold its link, which holds its whole connection.
             want.link = want.scan = None
         return want
+
+    def end_cut_through(self, cut_through: CutThrough) -> None:
+        """End a reservation. The message, if it comes, is one like the others of its queue, unless it is acquired."""
+        if not cut_through.is_ended:
+            cut_through.is_ended, cut_through.upload.cut_through = True, None
+            del self.cut_throughs[cut_through.queue]
 
     def _remove_from_ring(self, want: Want) -> None:
         rings = self.rings if want.scan is None else self.scanning

@@ -13,10 +13,12 @@ from ambermq.engine.commands import (
     AttachConsumer,
     BeginTransaction,
     Command,
+    CutThrough,
     DeclareQueue,
     DetachConsumer,
     Discharge,
     EditMessages,
+    EndUpload,
     GiveUp,
     Inspect,
     NoteBrowser,
@@ -31,7 +33,9 @@ from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.decide import DECIDE, refused
 from ambermq.engine.decide.messages.deferred import holders_of
+from ambermq.engine.decide.messages.uploads import complete_cut_through
 from ambermq.engine.decide.wiring import existing_queue
+from ambermq.engine.dispatch.cut_through import begin_cut_through
 from ambermq.engine.dispatch.demand import Want
 from ambermq.engine.dispatch.message_peek import MessagePeek
 from ambermq.engine.dispatch.selector_scan import SelectorScan
@@ -101,6 +105,7 @@ class DecidedState(LoggedState):
         """When the driver steps the loop."""
         self._command_queue = CommandQueue(config, self.schedule, batch_bytes_max=log.config.batch_bytes_max)
         self._release = EffectRelease(log.bodies, self.demand, self.submit)
+        self._fields_of = fields_of
         reader = MessagePeek(log, fields_of, self.submit)
         self._peek, self._read = reader.at, reader.whole
         self._expired_locks: list[Effect] = []
@@ -177,12 +182,18 @@ class DecidedState(LoggedState):
                     answers = self._hold(command.transaction, answers)
                 if command.upload is not None:
                     self._close_upload(command, events, answers, now_us)
+                    if command.upload.cut_through is not None and type(answers[-1]) is not Unfinished:
+                        self._complete(command.upload.cut_through, events, answers, now_us)
             elif type(command) is Discharge:
                 is_whole = bool(events) and type(events[-1]) is Committed
                 self.transactions.end(command.transaction)
             elif type(command) is StoreChunk and events:
                 command.upload.add(events[0].offset, len(command.piece))
                 log.bodies.forget(command.upload.chunks[-1 - _HOT_CHUNKS : -_HOT_CHUNKS])
+                if command.upload.may_cut_through and command.upload.cut_through is None:
+                    self._begin_cut_through(command, answers, now_us)
+            elif type(command) is EndUpload and command.upload.cut_through is not None:
+                self._complete(command.upload.cut_through, [], answers, now_us)
             elif type(command) in _WHOLE:
                 is_whole = True
             changes, wide = self._log_and_apply(events, ends_each=is_publish, is_whole=is_whole)
@@ -215,6 +226,25 @@ class DecidedState(LoggedState):
             return
         if upload.id in self.state.uploads:
             events.append(UploadEnded(self.log.draft.next_offset + len(events), now_us, upload.id))
+
+    def _begin_cut_through(self, command: StoreChunk, answers: list[Effect], now_us: int) -> None:
+        """Begin the delivery of a message of which a piece is stored, if its queue and a consumer are ready for it."""
+        state, producer = self.state, self.state.producers[command.producer]
+        queues = self.router.plain_route(state, producer.muxer, producer.destination)
+        if queues is None or len(queues) != 1 or queues[0] in state.no_locals or producer.sending.is_addressed:
+            return
+        queue, elapsed_us = state.queues[queues[0]], state.elapsed_us(now_us)
+        begun = begin_cut_through(self.demand, queue, command.upload, self._fields_of, elapsed_us)
+        if begun is not None:
+            answers.append(begun)
+
+    def _complete(self, cut_through: CutThrough, events: list[Event], answers: list[Effect], now_us: int) -> None:
+        """Add to a publish what a delivery that has begun makes of it: its consumer acquires the message, or not."""
+        offset = self.log.draft.next_offset
+        taken, ended = complete_cut_through(cut_through, events, first_offset=offset, now_us=now_us)
+        events += taken
+        answers.append(ended)
+        self.demand.end_cut_through(cut_through)
 
     def _hold(self, transaction: Transaction, answers: list[Effect]) -> list[Effect]:
         """Add the messages of a decision to their transaction, and return its answers."""

@@ -25,6 +25,7 @@ from typing import Final, final
 from ambermq.engine.commands import (
     Command,
     CompactionCommand,
+    CutThrough,
     DetachConsumer,
     Publish,
     Settle,
@@ -39,7 +40,7 @@ from ambermq.engine.dispatch.dispatch import dispatch
 from ambermq.engine.dispatch.large_message import assemble
 from ambermq.engine.effects import Effect
 from ambermq.engine.entries.entry import Entry
-from ambermq.engine.entries.stored_message import StoredMessage
+from ambermq.engine.entries.stored_message import Pieces, StoredMessage
 from ambermq.engine.events import ClockStepped, Lost, Scheduled
 from ambermq.engine.fold.data_loss import damage_of
 from ambermq.engine.history.replay import Replay
@@ -376,6 +377,10 @@ class DurableLoop(TimedState):
             ):
                 self.demand.dirty[want.queue] = None
 
+    def stop_cut_through(self, cut_through: CutThrough) -> None:
+        """End the delivery of a message that arrives, which its link will not complete."""
+        self.demand.end_cut_through(cut_through)
+
     def _limit_credit(self, want: Want) -> None:
         """Hold back the credit that a consumer's rate does not allow now, and set the timer for it."""
         want.grant(want.credit)
@@ -408,7 +413,7 @@ class DurableLoop(TimedState):
         bodies = assemble(self.log.bodies, words, entries or (None,) * len(words))
         return None if bodies is None else [None if body is DAMAGED else body for body in bodies]
 
-    def piece(self, message: StoredMessage, index: int) -> Buffer | None:
+    def piece(self, message: Pieces, index: int) -> Buffer | None:
         """Return a piece of a large message: no bytes if it is damaged, None if it must be read from the disk first.
 
         In that case it is requested: call again after `completed`. The next piece is requested, too.

@@ -8,17 +8,22 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from operator import rshift
-from typing import final
+from typing import Final, final
 
 from ambermq.engine.commands import ReportDamage
+from ambermq.engine.dispatch.cut_through import ALL_CREDIT
 from ambermq.engine.dispatch.demand import Demand
 from ambermq.engine.dispatch.large_message import assemble
-from ambermq.engine.effects import Deliver, Drained, Effect
+from ambermq.engine.effects import CutThroughBegun, CutThroughEnded, Deliver, Drained, Effect
 from ambermq.engine.entries.stored_message import StoredMessage
 from ambermq.log.buffer import Buffer
 from ambermq.log.read.body_store import DAMAGED, BodyStore
 
 __all__ = ["EffectRelease"]
+
+_BEHIND: Final = (Drained, CutThroughBegun, CutThroughEnded)
+"""The effects that overtake no delivery of their consumer."""
+_Behind = Drained | CutThroughBegun | CutThroughEnded
 
 
 @final
@@ -32,7 +37,7 @@ class EffectRelease:
         self._bodies = bodies
         self._demand = demand
         self._report = report
-        self.queues: dict[int, deque[Deliver | Drained]] = {}
+        self.queues: dict[int, deque[Deliver | _Behind]] = {}
         """The effects that wait for a read, by consumer."""
 
     def forget(self, consumer: int) -> None:
@@ -54,9 +59,11 @@ class EffectRelease:
                     released.append(effect)
                 else:
                     queues[effect.consumer] = deque((effect,))
-            elif type(effect) is Drained and effect.consumer in queues:
+            elif isinstance(effect, _BEHIND) and effect.consumer in queues:
                 queues[effect.consumer].append(effect)
             else:
+                if type(effect) is CutThroughBegun:
+                    self._release_credit(effect)
                 released.append(effect)
         return released
 
@@ -67,6 +74,8 @@ class EffectRelease:
             while queue:
                 effect = queue[0]
                 if type(effect) is not Deliver:
+                    if type(effect) is CutThroughBegun:
+                        self._release_credit(effect)
                     released.append(effect)
                 elif not effect.cancelled:
                     if not self._set_bodies(effect):
@@ -76,6 +85,12 @@ class EffectRelease:
             if not queue:
                 del self.queues[consumer]
         return released
+
+    def _release_credit(self, effect: CutThroughBegun) -> None:
+        """Release the credit of a reserved consumer: from now on its link holds it back."""
+        want = self._demand.wants.get(effect.consumer)
+        if want is not None:
+            want.held_count -= ALL_CREDIT
 
     def _set_bodies(self, effect: Deliver) -> bool:
         """Set the bodies of a delivery; return False if one must be read first."""

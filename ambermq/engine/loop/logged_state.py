@@ -405,7 +405,8 @@ class LoggedState:
                     self.is_late |= bool(self._discarded.tables)
                 self.router.apply_event(event, self.state)
             if ends_each and index + 1 < len(events) and _is_about_messages(events[index + 1]):
-                # It is about the messages of this event, so both are in one batch.
+                # It is about the messages of this event, so both are in one batch. A message whose delivery has begun
+                # is acquired there.
                 continue
             if ends_each or event is events[-1]:
                 # Each message ends a command, since a large one may exceed a batch.
@@ -420,12 +421,13 @@ class LoggedState:
         return changes, None
 
 
+_ABOUT_ONE: Final = frozenset({TagsKept, Acquired, Settled})
 _ABOUT_MESSAGES: Final = (Timed, Scheduled, Grouped, Prioritized, Keyed, Identified)
 
 
 def _is_about_messages(event: Event) -> bool:
-    """Return whether an event gives messages times, priority, keys or ids, and is too small to matter for a batch."""
-    if type(event) is TagsKept:
+    """Return whether an event is about the messages before it, and is too small to matter for a batch."""
+    if type(event) in _ABOUT_ONE:
         return True
     return isinstance(event, _ABOUT_MESSAGES) and len(event.queues) <= _FEW_QUEUES
 

@@ -17,6 +17,8 @@ from ambermq.engine.effects import (
     ActiveChanged,
     Answered,
     ConsumerReady,
+    CutThroughBegun,
+    CutThroughEnded,
     Deliver,
     Drained,
     Effect,
@@ -37,8 +39,9 @@ _WORK_MAX: Final = 2000
 _WORK: Final[Mapping[type, int]] = {ConsumerReady: 32, ProducerReady: 32, Answered: 32, RefusedCommand: 32}
 """The work of an effect by its type; 8 for the others."""
 _WORK_OF_ROW: Final = 2
-_ORDERED: Final = (Deliver, Drained, ActiveChanged, OutcomeApplied)
+_ORDERED: Final = (Deliver, Drained, ActiveChanged, OutcomeApplied, CutThroughBegun, CutThroughEnded)
 """The effects that keep their order on a link. An outcome has no consumer if no delivery waits for it."""
+_Ordered = ActiveChanged | CutThroughBegun | CutThroughEnded | Deliver | Drained | OutcomeApplied
 
 
 def _work_of(effect: Effect) -> int:
@@ -121,9 +124,7 @@ class PendingEffects:
         self.is_late = bool(queue) and (bool(ready_queue) or queue[0].after <= durable_end)
         return ready
 
-    def _delivery_after(
-        self, effect: ActiveChanged | Deliver | Drained | OutcomeApplied, after: int, durable_end: int
-    ) -> int:
+    def _delivery_after(self, effect: _Ordered, after: int, durable_end: int) -> int:
         """Return the offset that a delivery waits for, which is at least that of the delivery before on its link."""
         if type(effect) is Deliver and after > durable_end and self.volatile.ends and not effect.settled:
             unsynced = [word >> 16 for word in effect.words if word >> 16 >= durable_end]

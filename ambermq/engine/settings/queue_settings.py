@@ -88,6 +88,8 @@ class Settings(Struct, frozen=True, omit_defaults=True):
     """Whether the messages of a group go to one consumer, in order."""
     group_rebalance: bool = False
     """Whether a new consumer unbinds the groups of which no message is out."""
+    cut_through: bool = False
+    """Whether the delivery of a large message may begin before its last piece has arrived."""
     durable: bool = True
     """Whether the queue and its messages last when the broker starts again."""
 

@@ -47,6 +47,10 @@ CONFLICTS: Final = (
     Conflict("non_destructive", "lock_ms", _NOTHING_TAKEN + ", so there is none to lock"),
     Conflict("non_destructive", "redelivery_delay_ms", _NOTHING_TAKEN + ", so there is none to offer again"),
     Conflict("non_destructive", "exclusive", "each consumer gets all messages"),
+    Conflict("last_value", "cut_through", "a message replaces others when it is complete"),
+    Conflict("non_destructive", "cut_through", "each consumer gets all messages, and begins with complete ones"),
+    Conflict("dedup_window_ms", "cut_through", "a message is known to be a duplicate when it is complete"),
+    Conflict("lock_ms", "cut_through", "a delivery begins with the end of its lock, which counts from its last frame"),
 )
 """All of them, in the order of docs."""
 

@@ -264,6 +264,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             off="a new consumer gets new groups only",
         ),
         Setting(
+            name="cut_through",
+            kind=SettingKind.FLAG,
+            text="whether the delivery of a large message may begin while the message arrives",
+            off="it begins when the message is complete",
+        ),
+        Setting(
             name="durable",
             kind=SettingKind.FLAG,
             text="whether the queue and its messages last when the broker starts again",

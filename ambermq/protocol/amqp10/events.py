@@ -111,6 +111,9 @@ class TransferPiece(Struct):
     message_format: int
     """The message format; a message with another format than 0 is opaque."""
 
+    is_transactional: bool = False
+    """Whether it is posted in a transaction."""
+
 
 class TransferAborted(Struct):
     """A message of which pieces were reported is aborted. The end of its link has another event."""

@@ -6,10 +6,10 @@ Rule 1: a link submits commands and asks for bodies; what comes back are effects
 from collections.abc import Sequence
 from typing import Protocol
 
-from ambermq.engine.commands import Command, Publish, Settle
+from ambermq.engine.commands import Command, CutThrough, Publish, Settle
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.entries.entry import Entry
-from ambermq.engine.entries.stored_message import StoredMessage
+from ambermq.engine.entries.stored_message import Pieces, StoredMessage
 from ambermq.engine.history.replay import Replay
 from ambermq.engine.model.state import State
 from ambermq.engine.time_budget import TimeBudget
@@ -56,6 +56,9 @@ class EnginePort(Protocol):
     def set_credit(self, consumer: int, credit: int, *, draining: bool = False) -> None:
         """Set how many deliveries a consumer's link can take now."""
 
+    def stop_cut_through(self, cut_through: CutThrough) -> None:
+        """End the delivery of a message that arrives, which its link will not complete."""
+
     def hold(self) -> Hold:
         """Keep every message that is in the log now readable until the hold is released."""
 
@@ -64,7 +67,7 @@ class EnginePort(Protocol):
     ) -> list[Buffer | StoredMessage | None] | None:
         """Return the bodies for a browsing link; None where one must be read from the disk first."""
 
-    def piece(self, message: StoredMessage, index: int) -> Buffer | None:
+    def piece(self, message: Pieces, index: int) -> Buffer | None:
         """Return a piece of a large message; no bytes if it is damaged, None if it must be read from the disk first."""
 
     def replay(self, first: int) -> Replay:

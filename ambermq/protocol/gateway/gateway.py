@@ -18,6 +18,8 @@ from ambermq.engine.effects import (
     CommandFailed,
     ConsumerEnded,
     ConsumerReady,
+    CutThroughBegun,
+    CutThroughEnded,
     Deliver,
     Drained,
     Effect,
@@ -236,6 +238,12 @@ class Gateway:
                 uploading.piece_stored(effect)
                 self.uploads.stored(effect.size)
                 self.touched[uploading.peer] = None
+                if effect.upload.cut_through is not None:
+                    effect.upload.cut_through.link.follow()
+            case CutThroughBegun() | CutThroughEnded():
+                receiving: ConsumerLink = effect.link
+                receiving.deliver_early(effect) if isinstance(effect, CutThroughBegun) else receiving.end_early(effect)
+                self.touched[receiving.peer] = None
             case LocksExpired():
                 locked = self.consumers.get(effect.consumer)
                 if locked is not None:

@@ -93,6 +93,7 @@ VHOST_METRICS: Final = (
     _counter("bytes_in", "Bytes of messages from producers."),
     _counter("bytes_out", "Bytes of messages to consumers."),
     _counter("messages_accepted", "Deliveries that consumers accepted."),
+    _counter("messages_cut_through", "Messages whose delivery began before their last piece had arrived."),
     _counter("messages_failed", "Deliveries that consumers returned as failed."),
     _counter("messages_in", "Messages from producers."),
     _counter("messages_out", "Messages to consumers; one that is sent again counts again."),

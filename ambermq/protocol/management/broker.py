@@ -50,6 +50,7 @@ BROKER_ATTRIBUTES: Final = (
     "memory_closed",
     "memory_is_low",
     "messages_accepted",
+    "messages_cut_through",
     "messages_failed",
     "messages_in",
     "messages_out",

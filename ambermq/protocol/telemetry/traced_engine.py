@@ -16,7 +16,7 @@ __all__ = ["TracedEngine"]
 class TracedEngine:
     """The engine of one gateway, between the links and the engine itself."""
 
-    __slots__ = ("_engine", "_tracer", "hold", "messages", "piece", "replay", "set_credit")
+    __slots__ = ("_engine", "_tracer", "hold", "messages", "piece", "replay", "set_credit", "stop_cut_through")
 
     def __init__(self, engine: EnginePort, tracer: MessageTracer) -> None:
         self._engine = engine
@@ -26,6 +26,7 @@ class TracedEngine:
         self.piece = engine.piece
         self.replay = engine.replay
         self.set_credit = engine.set_credit
+        self.stop_cut_through = engine.stop_cut_through
 
     @property
     def state(self) -> State:

@@ -84,7 +84,6 @@ class Subscriber:
                 if isinstance(event, TransferAborted):
                     # A damaged message comes no more, another one may come.
                     file.restart()
-                    self._link.grant(1)
                 elif isinstance(event, TransferPiece):
                     file.write(event.payload, is_last=False)
                 elif isinstance(event, TransferRun):
@@ -95,6 +94,9 @@ class Subscriber:
                     self._settle(self._current)
                     self._current = None
                     return True
+            if not self._link.credit and self._link.partial is None:
+                # The delivery that has used the credit was aborted, perhaps before a piece of it was written.
+                self._link.grant(1)
             if self._is_idle(file, idle_seconds):
                 return False
             show(file.size)

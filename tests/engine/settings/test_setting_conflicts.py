@@ -47,7 +47,7 @@ def test_both_are_refused(one: Conflict) -> None:
     read_templates([{"name": "t", **values}], "file", mistakes)
     assert [one.why in str(mistake) for mistake in mistakes] == [True]
     first, second = ({name: value} for name, value in values.items())
-    assert not SETTINGS[next(iter(first))].is_changeable
+    assert SETTINGS[next(iter(second))].is_changeable
     rig.do(DeclareQueue("key", "q", Settings(**first)))
     (refused,) = rig.do(UpdateQueue("key", "q", lambda _state: {}, second))
     assert type(refused) is RefusedCommand

@@ -5,12 +5,14 @@ import os
 import random
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ambermq.protocol.amqp10.events import TransferAborted, TransferPiece, TransferRun
 from ambermq.protocol.amqp10.message.message import AmqpValue, Data, Message, decode_message
 from ambermq.tools.messages import message_file, subscriber
 from ambermq.tools.messages.message_file import EMPTY_BODY, BodyFile, message_size, pieces_of
@@ -100,6 +102,25 @@ def test_a_file_travels_through_a_broker(on_broker: Run, tmp_path: Path) -> None
     assert on_broker("receive", "files", "--to-file", copy, "--timeout", "0.1").exit_code == ExitCode.TIMEOUT
     assert copy.stat().st_size == 5 * MIB + 17
     assert not (tmp_path / "copy.part").exists()
+
+
+@pytest.mark.parametrize("taken", [False, True])
+def test_an_aborted_delivery_makes_room_for_the_next(tmp_path: Path, *, taken: bool) -> None:
+    """Its credit is granted again, also if it ended before its first piece was taken; the file begins anew."""
+    link = Mock(credit=0, partial=None)
+    link.grant.side_effect = lambda count: setattr(link, "credit", count)
+    body = Message(body=(Data(b"body"),)).encode()
+    aborted = [TransferPiece(link, 0, START, 0), TransferAborted(link)] if taken else []
+    steps = iter([aborted, [TransferRun(link, 1, [body], False)]])
+
+    def step(_deadline: float | None) -> list[Any]:
+        assert link.credit
+        link.credit = 0
+        return next(steps)
+
+    with BodyFile(str(tmp_path / "body")) as file:
+        assert subscriber.Subscriber(Mock(step=step), link).to_file(file, idle_seconds=None, show=Mock())
+    assert (tmp_path / "body").read_bytes() == b"body"
 
 
 def test_a_file_is_for_one_message(on_broker: Run, tmp_path: Path) -> None:

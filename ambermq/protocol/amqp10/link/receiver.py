@@ -184,7 +184,9 @@ class Receiver(Link):
         connection, before = self.session.connection, partial.cost
         while partial.size - partial.taken_bytes > self.piece_bytes:
             piece = partial.take(self.piece_bytes)
-            connection.events.append(TransferPiece(self, partial.delivery_id, piece, partial.message_format))
+            is_transactional = partial.state is not None
+            event = TransferPiece(self, partial.delivery_id, piece, partial.message_format, is_transactional)
+            connection.events.append(event)
         connection.partial_bytes += partial.cost - before
         connection.memory.change(partial.cost - before)
 

@@ -4,7 +4,7 @@ Rule 1. Deliveries leave in the order in which they were dealt. A large one is s
         the later ones wait behind it.
 Rule 2. The delivery of a large message counts as waiting until its first frame is sent.
 Rule 3. What the receiver has no credit for any more returns to the queue, but for settled deliveries: they left the
-        queue when they were acquired.
+        queue when they were acquired. A message that arrives is left to its queue, which has it when it is complete.
 """
 
 from collections import deque
@@ -20,6 +20,7 @@ from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.gateway.consumers.delivery_locks import attempts_of, tag_prefix
 from ambermq.protocol.gateway.engine_port import EnginePort
+from ambermq.protocol.gateway.large.arriving_message import ArrivingMessage
 from ambermq.protocol.gateway.large.message_stream import MessageStream
 from ambermq.protocol.gateway.large.turn_budget import TurnBudget, Wait
 from ambermq.protocol.gateway.links.outgoing_message import redelivered
@@ -30,7 +31,7 @@ __all__ = ["Backlog", "DeliveryRun", "LargeDelivery"]
 class LargeDelivery(NamedTuple):
     """A large message of the backlog."""
 
-    message: StoredMessage
+    message: StoredMessage | ArrivingMessage
     entry: Entry | None
     elapsed_us: int
     queue: int
@@ -45,7 +46,7 @@ class DeliveryRun(NamedTuple):
     payloads: Sequence[Buffer]
     settled: bool
     large: LargeDelivery | None = None
-    """The single message of the run, if it is large; then there are no payloads."""
+    """The single message of the run, if it is large; then there are no payloads, and no word while it arrives."""
     attempt: int = 0
     """The attempt of a delivery of a queue with locks, for its delivery-tag."""
 
@@ -106,6 +107,33 @@ class Backlog:
                 self.runs.append(DeliveryRun((word,), (body,), effect.settled, None, attempt))
         self.count += count
 
+    def add_arriving(self, message: ArrivingMessage) -> None:
+        """Add the delivery of a message that arrives."""
+        large = LargeDelivery(message, None, 0, message.cut_through.queue)
+        self.runs.append(DeliveryRun((), (), message.cut_through.settled, large))
+        self.count += 1
+
+    def set_word(self, message: ArrivingMessage, word: int) -> bool:
+        """Set the word of a message that has arrived; return False if its first frame is sent."""
+        for index, one in enumerate(self.runs):
+            if one.large is not None and one.large.message is message:
+                self.runs[index] = one._replace(words=(word,))
+                return True
+        return False
+
+    def abort(self, message: ArrivingMessage) -> None:
+        """Remove the delivery of a message that will not be complete."""
+        stream = self.stream
+        if stream is not None and stream.token == message.cut_through.key:
+            stream.abort()
+            self._remove_first(stream)
+            return
+        for one in self.runs:
+            if one.large is not None and one.large.message is message:
+                self.runs.remove(one)
+                self.count -= 1
+                return
+
     def flush(self, engine: EnginePort) -> None:
         """Send as much as the link can take now; a large message that is first becomes the stream."""
         link, runs = self._link, self.runs
@@ -114,7 +142,7 @@ class Backlog:
             words, payloads, settled, large, attempt = first
             link.use_tag_prefix(tag_prefix(attempt))
             if large is not None:
-                self.stream = _stream_of(engine, link, large, words[0], settled=settled)
+                self.stream = _stream_of(engine, link, large, words, settled=settled)
                 break
             if len(words) > count:
                 runs[0] = first._replace(words=words[count:], payloads=payloads[count:])
@@ -139,18 +167,27 @@ class Backlog:
             self.count -= 1
             self.runs[0] = _SENDING
         if stream.is_done:
-            self.stream = None
-            self.runs.popleft()
-            if not stream.is_begun:
-                self.count -= 1
+            self._remove_first(stream)
         return wait
+
+    def _remove_first(self, stream: MessageStream) -> None:
+        self.stream = None
+        self.runs.popleft()
+        if not stream.is_begun:
+            self.count -= 1
 
     def take_surplus(self) -> bytes:
         """Remove the end that exceeds the link's credit, and return its packed words: the receiver took credit back."""
         surplus, runs = self.count - self._link.credit, self.runs
         returned: list[bytes] = []
         while surplus > 0 and runs and not runs[-1].settled:
-            words, payloads, _, _, attempt = runs.pop()
+            words, payloads, _, large, attempt = runs.pop()
+            if large is not None and not words:
+                assert isinstance(large.message, ArrivingMessage), "the others have words"
+                large.message.is_given_up = True
+                surplus -= 1
+                self.count -= 1
+                continue
             kept = max(len(words) - surplus, 0)
             if kept:
                 runs.append(DeliveryRun(words[:kept], payloads[:kept], False, None, attempt))
@@ -176,7 +213,13 @@ class Backlog:
             self.stream = None
 
 
-def _stream_of(engine: EnginePort, link: Sender, large: LargeDelivery, word: int, *, settled: bool) -> MessageStream:
-    """Return the stream of a large message."""
+def _stream_of(
+    engine: EnginePort, link: Sender, large: LargeDelivery, words: Sequence[int], *, settled: bool
+) -> MessageStream:
+    """Return the stream of a large message; one that arrives has no word yet."""
+    message, queue = large.message, large.queue
+    if isinstance(message, ArrivingMessage):
+        token = words[0] if words else message.cut_through.key
+        return MessageStream(engine, link, message, message.rebuild, token, settled=settled, queue=queue)
     rebuild = partial(redelivered, entry=large.entry, now_us=large.elapsed_us, added=large.added)
-    return MessageStream(engine, link, large.message, rebuild, word, settled=settled, queue=large.queue)
+    return MessageStream(engine, link, message, rebuild, words[0], settled=settled, queue=queue)

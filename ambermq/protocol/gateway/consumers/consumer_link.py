@@ -6,13 +6,21 @@ Rule 2. A delivery's token is the word of the queue entry; only the session know
         Deliveries that had been dealt before the receiver took its credit back return to the queue.
 Rule 3. A message is sent byte for byte as it is stored. Only a redelivered message gets a new header.
 Rule 4. A large message takes turns with other links (gateway/large). Later deliveries of the link wait in its backlog.
+Rule 5. The delivery of a large message may begin while that arrives (early_deliveries.py).
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol, final
 
 from ambermq.engine.commands import ReportDamage, ResendHeld, Settle
-from ambermq.engine.effects import ConsumerReady, Deliver, LocksExpired, OutcomeApplied
+from ambermq.engine.effects import (
+    ConsumerReady,
+    CutThroughBegun,
+    CutThroughEnded,
+    Deliver,
+    LocksExpired,
+    OutcomeApplied,
+)
 from ambermq.engine.entries.entry_word import pack_words, unpack_words
 from ambermq.engine.entries.outcome import ACCEPTED, RELEASED
 from ambermq.engine.entries.stored_message import StoredMessage
@@ -24,6 +32,7 @@ from ambermq.protocol.amqp10.spec import TransactionCondition
 from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.gateway.consumers.backlog import Backlog
 from ambermq.protocol.gateway.consumers.delivery_locks import ExpiredDeliveries, attempts_of, late_state, send_attempts
+from ambermq.protocol.gateway.consumers.early_deliveries import EarlyDeliveries
 from ambermq.protocol.gateway.consumers.failed_deliveries import FailedDeliveries
 from ambermq.protocol.gateway.consumers.link_resumption import LinkResumption
 from ambermq.protocol.gateway.large.turn_budget import TurnBudget, Wait
@@ -53,7 +62,7 @@ class ConsumerLink:
     """One consumer of the engine, and its link."""
 
     __slots__ = (
-        *("_backlog", "_expired", "_failed", "_granted_low", "bytes", "consumer", "follower", "granted"),
+        *("_backlog", "_early", "_expired", "_failed", "_granted_low", "bytes", "consumer", "follower", "granted"),
         *("is_closed", "is_lost", "is_open", "is_service_bus", "link", "message_bytes", "messages", "peer"),
         *("resumption", "terms", "traffic", "unsettled"),
     )
@@ -77,6 +86,8 @@ class ConsumerLink:
         """Whether its connection is lost. Deliveries that arrive before the end of its consumer return unsent."""
         self.is_service_bus = False
         """Whether its client is one of Service Bus: it knows other conditions and annotations."""
+        self._early: EarlyDeliveries | None = None
+        """Its deliveries that began while their messages arrived; None if there was none."""
         self._expired: ExpiredDeliveries | None = None
         """Its deliveries whose locks have expired; None if there was none."""
         self._failed: FailedDeliveries | None = None
@@ -154,6 +165,9 @@ class ConsumerLink:
         limits = gateway.limits
         if self.resumption is not None and not self._resume(self.resumption):
             return
+        if self._early is not None and self._early.is_sending:
+            self._hold_back(self._early)
+            return
         bytes_max = limits.grant_bytes // (self.message_bytes or 1)
         sendable = max(link.sendable - backlog.count, 0)
         self.granted = min(sendable, limits.grant_messages, bytes_max or 1)
@@ -206,6 +220,41 @@ class ConsumerLink:
             return self.granted < self._granted_low and link.credit > self.granted
         backlog.add(effect.words, payloads, settled=effect.settled)  # type: ignore[arg-type]  # as above
         return True
+
+    def deliver_early(self, effect: CutThroughBegun) -> None:
+        """Begin the delivery of a message that arrives."""
+        if self.is_open:
+            self._early = self._early or EarlyDeliveries(self._backlog, self.peer.gateway.engine)
+            self._early.begin(effect.cut_through, needs_place=self.is_service_bus)
+            self.top_up()
+
+    def follow(self) -> None:
+        """Send what has arrived of the message that arrives."""
+        if self._backlog.stream is not None:
+            self.peer.gateway.sources.wake_stream(self)
+
+    def end_early(self, effect: CutThroughEnded) -> None:
+        """Complete the delivery of a message that is published, or abort that of one that will not be."""
+        size, outcome = (0, None) if self._early is None else self._early.end(effect.cut_through, effect.word)
+        if not self.is_open:
+            return
+        if outcome is not None:
+            self.traffic.count_outcome(outcome, 1)
+            self.peer.gateway.engine.settle(Settle(self.consumer, pack_words((effect.word,)), outcome))
+        if size:
+            self.traffic.messages_cut_through += 1
+            self.message_bytes = max(size, self.message_bytes)
+            self._count_sent(1, size)
+        self.follow()
+        self.top_up()
+
+    def _hold_back(self, early: EarlyDeliveries) -> None:
+        """Request no deliveries while one is being sent whose message arrives."""
+        self.granted = 0
+        self.peer.gateway.engine.set_credit(self.consumer, 0)
+        self.link.session.await_room()
+        if self.link.drain and early.is_begun:
+            self.link.drained()
 
     def _deliver_locked(self, effect: Deliver) -> bool:
         """Send a run of deliveries with their locks, as many as the link can take; return as `deliver` does.
@@ -301,14 +350,19 @@ class ConsumerLink:
 
     def serve(self, turn: TurnBudget) -> Wait:
         """Send a part of a large message, and return what the link waits for."""
-        backlog, stream = self._backlog, self._backlog.stream
+        backlog, stream, early = self._backlog, self._backlog.stream, self._early
         if stream is None:
             return Wait.PEER
         wait = backlog.serve(stream, turn)
         if stream.is_done:
-            if stream.is_damaged:
-                self.peer.gateway.engine.submit(ReportDamage(stream.queue, stream.token))
+            if stream.is_damaged and early is not None and early.is_of(stream):
+                # When the message is published it is like any damaged one.
+                early.give_up(may_begin_again=False)
+            elif stream.is_damaged:
+                self.peer.gateway.engine.submit(ReportDamage(stream.queue, stream.word))
             self.top_up()
+        elif self.link.drain and early is not None and early.is_sending:
+            self._hold_back(early)
         return wait if backlog.stream is stream else Wait.PEER
 
     def close(self) -> None:
@@ -342,6 +396,9 @@ class ConsumerLink:
         returned = self._backlog.take_surplus()
         if returned:
             self.peer.gateway.engine.settle(Settle(self.consumer, returned, RELEASED))
+        early = self._early
+        if early is not None and early.message is not None and early.message.is_given_up:
+            early.give_up()
 
     def end_drain(self) -> None:
         """Answer a drain whose credit is used up, or whose session is full: its receiver waits for the flow."""
@@ -368,6 +425,11 @@ class ConsumerLink:
         if stream is not None and stream.is_begun and stream.token in event.tokens:
             stream.abort()
             self.peer.gateway.sources.wake_stream(self)
+        if self._early is not None and not is_checked:
+            known = self._early.take(event, self.peer, self.terms.default_outcome)
+            if known is None:
+                return None
+            event = known
         if self._expired is not None and not is_checked:
             return self._late_command(event, self._expired)
         if type(event.state) is Accepted:

@@ -3,6 +3,7 @@
 Rule 1. The first piece has all sections before the body. They decide the route, so they stay in memory.
 Rule 2. A refused message is read to its end, and its bytes are dropped. Then its sender gets the refusal.
 Rule 3. Its limits are checked while its bytes are summed.
+Rule 4. Its delivery may begin before its last piece has arrived if it goes to a queue alone, at once, in no group.
 """
 
 from typing import Any, final
@@ -10,6 +11,7 @@ from typing import Any, final
 from ambermq.engine.commands import EndUpload, StoreChunk, Upload
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.message.body_walk import BodyWalk, head_end
+from ambermq.protocol.amqp10.message.delivery_time import AT_ONCE
 from ambermq.protocol.amqp10.message.publish_outline import Outline, read_outline
 from ambermq.protocol.amqp10.message.redelivery import without_delivery_annotations
 from ambermq.protocol.amqp10.performatives.classes import Error, Header
@@ -30,6 +32,7 @@ class LinkUpload:
         "_engine",
         "_gate",
         "_link",
+        "_may_cut_through",
         "_open_bytes",
         "_progress",
         "_walk",
@@ -41,12 +44,23 @@ class LinkUpload:
     )
 
     def __init__(
-        self, engine: EnginePort, gate: UploadGate, link: Any, *, size_max: int, refusal: Error | None
+        self,
+        engine: EnginePort,
+        gate: UploadGate,
+        link: Any,
+        *,
+        size_max: int,
+        refusal: Error | None,
+        may_cut_through: bool = False,
     ) -> None:
-        """Begin a message; with `refusal` nothing of it is stored. `size_max` is the limit of its queue, 0 for none."""
+        """Begin a message; with `refusal` nothing of it is stored. `size_max` is the limit of its queue, 0 for none.
+
+        `may_cut_through`: its link sends to a queue, and it is in no transaction.
+        """
         self._engine = engine
         self._gate = gate
         self._link: UploadLink = link
+        self._may_cut_through = may_cut_through
         self._walk: BodyWalk | None = None
         self._open_bytes = 0
         """The bytes that count for the limit of all uploads."""
@@ -140,7 +154,8 @@ class LinkUpload:
         if outline.delivery_annotations is not None:
             head = without_delivery_annotations(head, outline.delivery_annotations)
             piece = head + piece[end:]
-        self.upload.head = head or Header().encode()
+        self.upload.head, self.upload.ttl_ms = head or Header().encode(), outline.ttl_ms
+        self.upload.may_cut_through = self._may_cut_through and outline.delivery == AT_ONCE and not outline.group
         return piece
 
     def _check(self, piece: bytes) -> bytes:

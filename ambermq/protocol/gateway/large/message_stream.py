@@ -5,6 +5,7 @@ Rule 2. The delivery begins with its first frame. Until then the message can ret
 Rule 3. A damaged piece aborts the delivery. If it is the first one, no delivery begins.
 Rule 4. A resumed delivery begins where its receiver was cut off: the pieces before are read, and not sent.
 Rule 5. The log is held until the end: the message may leave its queue before, and a compaction would remove it.
+Rule 6. The pieces of a message that arrives follow when they are durable. The state keeps them until it is published.
 """
 
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import DeliveryState
 from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.gateway.engine_port import EnginePort
+from ambermq.protocol.gateway.large.arriving_message import ArrivingMessage
 from ambermq.protocol.gateway.large.turn_budget import TurnBudget, Wait
 
 __all__ = ["MessageStream"]
@@ -28,13 +30,14 @@ class MessageStream:
     __slots__ = (
         *("_delivery_id", "_engine", "_hold", "_index", "_link", "_message", "_part", "_rebuild", "_settled"),
         *("_left_out", "_resumes", "_skipped_bytes", "_state", "is_begun", "is_damaged", "is_done", "queue", "token"),
+        "word",
     )
 
     def __init__(
         self,
         engine: EnginePort,
         link: Sender,
-        message: StoredMessage,
+        message: StoredMessage | ArrivingMessage,
         rebuild: Callable[[Buffer], Buffer],
         token: int,
         *,
@@ -52,7 +55,7 @@ class MessageStream:
         self._message = message
         self._rebuild = rebuild
         self._settled = settled
-        self._hold = engine.hold()
+        self._hold = engine.hold() if message.is_whole else None
         self._index = 0
         """The piece that is sent now."""
         self._part: memoryview | None = None
@@ -64,7 +67,8 @@ class MessageStream:
         self._skipped_bytes = 0
         """The size of the last piece that was left out."""
         self._delivery_id = 0
-        self.token = token
+        self.token = self.word = token
+        """`token` is what the session knows the delivery by, `word` what the engine knows the message by."""
         self.queue = queue
         self.is_begun = False
         """Whether the peer has got its first frame."""
@@ -74,8 +78,14 @@ class MessageStream:
 
     def serve(self, turn: TurnBudget) -> Wait:
         """Send as much as the turn and the link allow, and return what the link waits for."""
-        link, last = self._link, len(self._message.offsets) - 1
+        link, message = self._link, self._message
+        if isinstance(message, ArrivingMessage) and not message.is_whole:
+            message.follow(self._engine.durable_end)
+        last = len(message.offsets) - 1
         while not self.is_done and not turn.is_spent:
+            if self._index > last:
+                # Its next piece has not arrived.
+                return Wait.PEER
             part = self._part or self._read()
             if part is None:
                 return Wait.PEER if self.is_done else Wait.BODIES
@@ -90,7 +100,7 @@ class MessageStream:
                 self._begin()
                 is_first = not self._resumes
             some = part[: turn.size]
-            is_last = self._index == last and len(some) == len(part)
+            is_last = message.is_whole and self._index == last and len(some) == len(part)
             count = link.send_part(self._delivery_id, self.token, some, is_first=is_first, is_last=is_last)
             turn.spend(0, count)
             if count < len(some):
@@ -99,9 +109,23 @@ class MessageStream:
             self._part = part[count:] if count < len(part) else None
             if self._part is None:
                 self._index += 1
-                if self._index > last:
+                if self._index > last and message.is_whole:
                     self._end()
         return Wait.PEER if self.is_done else Wait.TURN
+
+    def complete(self, word: int, *, is_known_by_key: bool) -> None:
+        """Send the rest: the message is published under a word.
+
+        `is_known_by_key`: the delivery has begun, and its token stays the key of the upload.
+        """
+        message = self._message
+        assert isinstance(message, ArrivingMessage), "the others are complete"
+        message.complete(word)
+        self.word = word
+        if not is_known_by_key:
+            self.token = word
+        if not self.is_done:
+            self._hold = self._engine.hold()
 
     def abort(self) -> None:
         """End a delivery that is not complete: the peer has settled it, or its message is damaged."""
@@ -156,4 +180,5 @@ class MessageStream:
 
     def _end(self) -> None:
         self.is_done, self._part = True, None
-        self._hold.release()
+        if self._hold is not None:
+            self._hold.release()

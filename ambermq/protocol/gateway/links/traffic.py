@@ -18,7 +18,7 @@ class Traffic:
     __slots__ = (
         *("bytes_in", "bytes_out", "messages_accepted", "messages_failed", "messages_in", "messages_out"),
         *("messages_redelivered", "messages_refused", "messages_rejected", "messages_released", "messages_unroutable"),
-        *("outcomes_late", "transactions_committed", "transactions_rolled_back"),
+        *("messages_cut_through", "outcomes_late", "transactions_committed", "transactions_rolled_back"),
     )
 
     def __init__(self) -> None:
@@ -28,6 +28,8 @@ class Traffic:
         """Sent to consumers; a message that is sent again counts again."""
         self.messages_redelivered = 0
         """Those of them that had failed before."""
+        self.messages_cut_through = 0
+        """Those of them whose delivery began before their last piece had arrived, and is complete."""
         self.messages_accepted = self.messages_rejected = self.messages_released = self.messages_failed = 0
         """The outcomes of consumers; `failed` is modified with delivery-failed, `released` any other return."""
         self.outcomes_late = 0

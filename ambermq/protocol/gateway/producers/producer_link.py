@@ -216,8 +216,14 @@ class ProducerLink:
         self.traffic.bytes_in += size
         self.bytes += size
         if upload is None:
-            limit, refusal = self._message_bytes_max, self.peer.uploads.begin(self)
-            upload = LinkUpload(gateway.engine, gateway.uploads, self, size_max=limit, refusal=refusal)
+            upload = LinkUpload(
+                gateway.engine,
+                gateway.uploads,
+                self,
+                size_max=self._message_bytes_max,
+                refusal=self.peer.uploads.begin(self),
+                may_cut_through=bool(self.credit.queue) and self.guard is None and not event.is_transactional,
+            )
             self.upload = upload
         if (open_max := self.limits.uploads_bytes_max) < gateway.uploads.open_bytes + size:
             why = f"the messages that arrive have {open_max} bytes (uploads_bytes_max)"
