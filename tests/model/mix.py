@@ -36,10 +36,9 @@ from ambermq.engine.errors import EngineError
 from ambermq.engine.events import Event, Published, QueueConfigured
 from ambermq.engine.fold.apply import apply
 from ambermq.engine.loop.schedule import SOON
-from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State, totals_of
 from ambermq.engine.selectors.fields import ABSENT, Added
-from ambermq.engine.settings.queue_settings import BLOCK, Settings
+from ambermq.engine.settings.queue_settings import Settings
 from ambermq.engine.settings.setting_conflicts import check_combination
 from ambermq.engine.settings.setting_table import SETTINGS, changed_settings
 from ambermq.engine.snapshots.state_codec import image_of, state_of
@@ -47,6 +46,7 @@ from ambermq.log.buffer import Buffer
 from tests.engine.rig import Rig
 from tests.log.simulated import SimulatedStorage
 from tests.model.ledger import Ledger
+from tests.model.queue_laws import check_keys, check_limits, check_served
 
 __all__ = ["Mix"]
 
@@ -458,7 +458,7 @@ class Mix:
         assert state == loop.state
         self.ledger.check(state)
         for queue in state.queues.values():
-            self._check_limits(queue)
+            check_limits(queue, self.ledger)
         self.ledger.published.clear()
 
     def _note_bodies(self, state: State, event: Published) -> None:
@@ -484,15 +484,6 @@ class Mix:
         assert isinstance(body, bytes | bytearray | memoryview)
         return bytes(body)
 
-    def _check_limits(self, queue: Queue) -> None:
-        settings, ledger = queue.settings, self.ledger
-        is_above = bool(settings.messages_max) and queue.waiting > settings.messages_max
-        is_above = is_above or (bool(settings.bytes_max) and queue.waiting_size > settings.bytes_max)
-        if not is_above:
-            ledger.restless.discard(queue.id)
-        elif queue.id in ledger.published and settings.overflow != BLOCK:
-            assert queue.id in ledger.restless, "a queue is above its maximum"
-
     def _check_quiet(self) -> None:
         """Check what holds when nothing is under way."""
         loop = self.rig.loop
@@ -507,24 +498,8 @@ class Mix:
                 assert retired, "a lock does not end"
         for queue in loop.state.queues.values():
             if queue.settings.last_value and queue.keyed is not None:
-                self._check_keys(queue)
+                check_keys(queue, self.bodies, self.ledger)
             if queue.settings.exclusive:
                 continue
             if queue.id not in loop.demand.dirty and not queue.settings.paused and not queue.has_groups:
-                self._check_served(queue)
-
-    def _check_keys(self, queue: Queue) -> None:
-        waiting = [word for words in queue.available_lists for word in words]
-        numbers = [int(self.bodies[self.ledger.origins[word >> 16]][:8]) for word in waiting]
-        keys = Counter(number % 4 for number in numbers if number % 4)
-        assert all(count == 1 for count in keys.values()), "two messages of one key wait"
-
-    def _check_served(self, queue: Queue) -> None:
-        """No consumer with credit waits for a message that it could have."""
-        loop = self.rig.loop
-        for want in loop.demand.rings.get(queue.id, ()):
-            if want.credit > 0:
-                words = [word for each in queue.available_lists for word in each]
-                excluded = [queue.entries[word >> 16].excluded for word in words if word >> 16 in queue.entries]
-                assert len(excluded) == len(words)
-                assert all(want.consumer in each for each in excluded), "a consumer with credit waits"
+                check_served(queue, loop)

@@ -40,7 +40,7 @@ from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms, offered_
 from ambermq.protocol.gateway.links.link_peer import ConsumerPeer
 from ambermq.protocol.gateway.links.outcome_mapping import outcome_of
 from ambermq.protocol.gateway.links.outgoing_message import delivery_annotations, redelivered
-from ambermq.protocol.gateway.recovery.resumed_deliveries import ResumedDeliveries, tag_of
+from ambermq.protocol.gateway.recovery.resumed_deliveries import ResumedDeliveries, unsettled_map
 
 __all__ = ["ConsumerLink", "Follower"]
 
@@ -108,32 +108,21 @@ class ConsumerLink:
     def accept(self, ready: ConsumerReady) -> None:
         """Answer the attach."""
         link, theirs = self.link, self.unsettled
-        ours, spare = ({}, 0) if theirs is None else self._unsettled_map(ready.held, theirs)
+        is_complete = link.remote is not None and not link.remote.incomplete_unsettled
+        ours, spare = (None, 0) if theirs is None else unsettled_map(ready.held, theirs, is_complete=is_complete)
         link.accept(
             source=self.terms.source_of(ready),
             target=self.terms.target,
             offered_capabilities=offered_by(self.terms),
             properties=properties_of(ready),
-            unsettled=None if theirs is None else ours,
+            unsettled=ours,
             unsettled_bytes_max=self.peer.gateway.limits.unsettled_map_bytes_max,
             unsettled_spare=spare,
         )
         if theirs is not None:
-            is_incomplete = link.is_incomplete or (link.remote is not None and link.remote.incomplete_unsettled)
-            deliveries = ResumedDeliveries(ready.held, theirs, is_incomplete=is_incomplete)
+            deliveries = ResumedDeliveries(ready.held, theirs, is_incomplete=link.is_incomplete or not is_complete)
             self.resumption = LinkResumption(link, self._backlog, deliveries)
             self.unsettled = None
-
-    def _unsettled_map(self, held: Sequence[int], theirs: UnsettledMap) -> tuple[UnsettledMap, int]:
-        """Return our unsettled map, and how many of its last deliveries the peer does not have.
-
-        Those are sent as new ones, so the map need not name them: it would be incomplete for ever if they do not fit.
-        """
-        tags = [tag_of(key) for key in held]
-        if self.link.remote is None or self.link.remote.incomplete_unsettled:
-            return dict.fromkeys(tags), 0
-        tags.sort(key=lambda tag: tag not in theirs)
-        return dict.fromkeys(tags), sum([tag not in theirs for tag in tags])
 
     @property
     def backlog_bytes(self) -> int:

@@ -17,7 +17,7 @@ from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import DeliveryState
 from ambermq.protocol.amqp10.types.decode import Buffer
 
-__all__ = ["Resumed", "ResumedDeliveries", "tag_of"]
+__all__ = ["Resumed", "ResumedDeliveries", "tag_of", "unsettled_map"]
 
 _TAG_BYTES: Final = 16
 _PREFIX_BYTES: Final = 8
@@ -40,6 +40,19 @@ class Resumed(NamedTuple):
 def tag_of(key: int) -> bytes:
     """Return the delivery-tag of a delivery."""
     return key.to_bytes(_TAG_BYTES, "big")
+
+
+def unsettled_map(held: Sequence[int], theirs: UnsettledMap, *, is_complete: bool) -> tuple[UnsettledMap, int]:
+    """Return the map of a link that held these keys, and how many of its last deliveries the receiver does not have.
+
+    Those are sent as new ones, so the map need not name them: it would be incomplete for ever if they do not fit.
+    Without `is_complete`, that is said of the receiver's map, nothing is known of them.
+    """
+    tags = [tag_of(key) for key in held]
+    if not is_complete:
+        return dict.fromkeys(tags), 0
+    tags.sort(key=lambda tag: tag not in theirs)
+    return dict.fromkeys(tags), sum([tag not in theirs for tag in tags])
 
 
 @final
