@@ -22,7 +22,7 @@ from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.protocol.amqp10.errors import DecodeError, LinkFault
 from ambermq.protocol.amqp10.events import Disposed, TransferPiece, TransferRun
-from ambermq.protocol.amqp10.link.receiver import Receiver
+from ambermq.protocol.amqp10.link.receiver import ANY_RUN, Receiver
 from ambermq.protocol.amqp10.link.resumption import UnsettledMap
 from ambermq.protocol.amqp10.message.delivery_time import AT_ONCE, DeliveryTime
 from ambermq.protocol.amqp10.message.message_recogniser import MessageRecogniser, learn_message
@@ -48,6 +48,8 @@ _PLAIN: Final[_Kind] = (False, 0, PRIORITY_DEFAULT, AT_ONCE, 0)
 _ACCEPTED: Final = Accepted()
 _DECODED_RUN_MAX: Final = 256
 """The messages of a run on a link whose messages are decoded one by one: with their commands they take 3 ms."""
+_ALIKE_RUN: Final = 4096
+"""The limit doubles with each whole run of alike messages; it ends with one of this size."""
 QUEUE_FULL: Final = "queue-full"
 """The reason for a sender whose messages are rejected because a queue has its maximum length."""
 
@@ -212,9 +214,12 @@ class ProducerLink:
             return
         hashes = recogniser.id_hashes(bodies) if recogniser is not None and size <= self.limits.run_bytes_max else None
         if recogniser is None or hashes is None:
-            self.link.run_max = _DECODED_RUN_MAX
+            if recogniser is not None:
+                self.link.run_max = _DECODED_RUN_MAX
             self._publish_each(run, transaction)
             return
+        if count == self.link.run_max:
+            self.link.run_max = 2 * count if count < _ALIKE_RUN else ANY_RUN
         publish = Publish(self, self.producer, run.first_id, bodies, hashes, size, recogniser.is_durable, run.settled)
         publish.ttl_ms, publish.priority = recogniser.ttl_ms, recogniser.priority
         publish.transaction = transaction
