@@ -214,7 +214,7 @@ class ProducerLink:
             return
         hashes = recogniser.id_hashes(bodies) if recogniser is not None and size <= self.limits.run_bytes_max else None
         if recogniser is None or hashes is None:
-            if recogniser is not None:
+            if recogniser is not None and size <= self.limits.run_bytes_max:
                 self.link.run_max = _DECODED_RUN_MAX
             self._publish_each(run, transaction)
             return
