@@ -41,6 +41,8 @@ __all__ = ["ProducerLink"]
 
 _DECODED_RUN_MAX: Final = 256
 """The messages of a run on a link whose messages are decoded one by one: with their commands they take 3 ms."""
+_ALIKE_RUN: Final = 4096
+"""The limit doubles with each whole run of alike messages; it ends with one of this size."""
 
 
 @final
@@ -186,10 +188,12 @@ class ProducerLink:
             return
         hashes = recogniser.id_hashes(bodies) if recogniser is not None and size <= self.limits.run_bytes_max else None
         if recogniser is None or hashes is None:
-            self.link.run_max = _DECODED_RUN_MAX
+            if recogniser is not None and size <= self.limits.run_bytes_max:
+                self.link.run_max = _DECODED_RUN_MAX
             self._publish_each(run, transaction)
             return
-        self.link.run_max = ANY_RUN
+        if count == self.link.run_max:
+            self.link.run_max = 2 * count if count < _ALIKE_RUN else ANY_RUN
         publish = Publish(self, self.producer, run.first_id, bodies, hashes, size, recogniser.is_durable, run.settled)
         publish.ttl_ms, publish.priority = recogniser.ttl_ms, recogniser.priority
         publish.transaction = transaction

@@ -12,6 +12,7 @@ from ambermq.engine.effects import PublishDone
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.protocol.amqp10.errors import DecodeError, LinkFault
 from ambermq.protocol.amqp10.events import TransferRun
+from ambermq.protocol.amqp10.link.receiver import ANY_RUN
 from ambermq.protocol.amqp10.message.message import Data, Message, decode_message
 from ambermq.protocol.amqp10.message.publish_outline import Outline, read_outline
 from ambermq.protocol.amqp10.message.redelivery import without_delivery_annotations
@@ -65,13 +66,13 @@ alike = st.sampled_from(KINDS).flatmap(
 runs = st.lists(alike | st.lists(messages, min_size=1, max_size=4), max_size=6)
 
 
-def producing(submitted: list[Publish]) -> ProducerLink:
+def producing(submitted: list[Publish], bytes_max: int = RUN_BYTES_MAX) -> ProducerLink:
     """Make a producing link whose engine only notes what it is told."""
     engine = SimpleNamespace(publish=submitted.append)
     peer: Any = SimpleNamespace(gateway=SimpleNamespace(engine=engine, is_credit_stopped=False, traffic=Traffic()))
     nothing: Any = None
-    link: Any = SimpleNamespace()
-    return ProducerLink(peer, link, ServerLimits(run_bytes_max=RUN_BYTES_MAX), nothing)
+    link: Any = SimpleNamespace(run_max=ANY_RUN)
+    return ProducerLink(peer, link, ServerLimits(run_bytes_max=bytes_max), nothing)
 
 
 def times_of(command: Publish) -> list[int]:
@@ -84,7 +85,7 @@ def settling() -> Any:
     states: list[Any] = []
     grants: list[int] = []
     session = SimpleNamespace(settle=lambda *state: states.append(state))
-    link = SimpleNamespace(session=session, credit=ServerLimits().credit_max, grant=grants.append)
+    link = SimpleNamespace(session=session, credit=ServerLimits().credit_max, grant=grants.append, run_max=ANY_RUN)
     return SimpleNamespace(states=states, grants=grants, link=link)
 
 
@@ -129,6 +130,21 @@ def test_messages_are_published_as_each_is(sent: list[list[bytes]], as_views: bo
         assert command.settled is settled
         assert command.size == sum(map(len, command.bodies))
         assert command.size <= RUN_BYTES_MAX or len(command.bodies) == 1
+
+
+def test_runs_are_limited_while_messages_are_decoded_one_by_one() -> None:
+    """Not by the first one, of which none is known; the limit doubles with each whole run of alike messages."""
+    link = producing([], 1 << 20)
+    alike, other = [b"\x00Sp\xc0\x02\x01A\x00Su\xa0\x01x"] * 9000, b"\x00Su\xa0\x01x"
+    link.publish(run_of(alike[:2], 0, as_views=False, settled=False))
+    assert link.link.run_max == ANY_RUN
+    link.publish(run_of([alike[0], other], 2, as_views=False, settled=False))
+    first, limits = link.link.run_max, []
+    link.publish(run_of(alike[:1], 4, as_views=False, settled=False))
+    while link.link.run_max < ANY_RUN:
+        limits.append(link.link.run_max)
+        link.publish(run_of(alike[: limits[-1]], 5, as_views=False, settled=False))
+    assert limits == [first * 2**step for step in range(5)]
 
 
 def test_messages_of_different_times_share_a_command_and_those_of_different_expiries_do_not() -> None:
