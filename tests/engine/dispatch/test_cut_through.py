@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ambermq.engine.commands import (
     AttachConsumer,
     BeginTransaction,
+    CutThrough,
     DeclareQueue,
     DeleteQueue,
     DetachConsumer,
@@ -23,6 +24,7 @@ from ambermq.engine.commands import (
     Upload,
 )
 from ambermq.engine.config import EngineConfig
+from ambermq.engine.dispatch.cut_through import ALL_CREDIT
 from ambermq.engine.effects import (
     ChunkStored,
     ConsumerReady,
@@ -165,16 +167,33 @@ def test_a_delivery_does_not_overtake_those_before_it() -> None:
     """A message that must be read from the disk comes first, and the delivery that begins behind it."""
     rig = rig_of()
     producer, upload = rig.producer(), upload_of()
-    rig.do(rig.publish(producer, bytes(400)), rig.publish(rig.producer("else"), *[bytes(300)] * 3))
-    rig.forget_pages()
+    rig.do(rig.publish(producer, bytes(90)))
     consumer = rig.consumer(credit=5)
+    rig.loop.log.bodies.forget(range(1000))
+    rig.forget_pages()
+    rig.step(piece(producer, upload))
+    release = rig.loop._release
+    assert consumer in release.queues
+    rig.loop.demand.wants[consumer].held_count += ALL_CREDIT
+    behind: list[Effect] = [
+        CutThroughBegun(consumer, "link", CutThrough(rig.queue().id, consumer, "link", upload)),
+        CutThroughEnded(consumer, "link", CutThrough(rig.queue().id, consumer, "link", upload)),
+    ]
+    assert release.release(behind) == []
+    assert [type(one) for one in rig.completed() if type(one) is not ChunkStored] == [Deliver, *map(type, behind)]
+    assert rig.loop.demand.wants[consumer].held_count == 0
+
+
+def test_an_end_does_not_overtake_its_beginning() -> None:
+    """Although an abort waits for no sync."""
+    rig = rig_of()
+    consumer, producer, upload = rig.consumer(credit=5), rig.producer(), upload_of()
     effects = rig.step(piece(producer, upload))
-    effects += rig.step(piece(producer, upload))
-    while rig.loop.is_waiting:
-        effects += rig.step() + rig.completed()
+    upload.is_ended = True
+    effects += rig.step(EndUpload(upload))
+    effects += rig.completed()
     kinds = [type(effect) for effect in effects if type(effect) is not ChunkStored]
-    assert kinds == [Deliver, CutThroughBegun]
-    assert begun(effects) == [consumer]
+    assert (kinds, begun(effects)) == ([CutThroughBegun, CutThroughEnded], [consumer])
 
 
 def test_a_message_waits_where_others_wait_and_begins_when_they_are_gone() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ambermq.engine.commands import DeclareQueue, DeleteQueue
+from ambermq.engine.commands import CutThrough, DeclareQueue, DeleteQueue, Upload
 from ambermq.engine.effects import Answered
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.protocol.amqp10.message.message import Data, Message, decode_message
@@ -28,6 +28,7 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Transfer,
 )
 from ambermq.protocol.amqp10.spec import SenderSettleMode
+from ambermq.protocol.gateway.large.arriving_message import ArrivingMessage
 from ambermq.protocol.gateway.links.routing_fields import RoutingFields
 from tests.engine.rig import Rig
 from tests.protocol.gateway.large.test_large_messages import CONFIG, FRAME, PIECE, Peer, message, outcomes
@@ -96,6 +97,16 @@ def test_the_first_frames_come_before_the_last_piece_is_sent() -> None:
     assert peer.gateway.traffic.messages_cut_through == 1
     peer.rig.producer("other")
     peer.rig.next_life()
+
+
+def test_a_piece_may_be_sent_when_it_is_durable() -> None:
+    """And the last one when the message is published."""
+    message = ArrivingMessage(CutThrough(1, 2, "link", Upload(b"", 7, [7, 8, 12])))
+    for durable_end, expected in ((7, []), (8, [7]), (12, [7, 8]), (13, [7, 8, 12])):
+        message.follow(durable_end)
+        assert (message.offsets, message.is_whole) == (expected, False)
+    message.complete(20 << 16 | 1)
+    assert (message.offsets, message.is_whole) == ([7, 8, 12, 20], True)
 
 
 def test_a_settled_delivery_counts_as_accepted() -> None:
