@@ -13,6 +13,7 @@ from ambermq.engine.commands import Publish
 from ambermq.protocol.amqp10.events import TransferRun
 from ambermq.protocol.amqp10.framing.frames import decode_frame_body
 from ambermq.protocol.amqp10.framing.transfer_recogniser import learn
+from ambermq.protocol.amqp10.link.receiver import ANY_RUN
 from ambermq.protocol.amqp10.message.message_recogniser import learn_message
 from ambermq.protocol.amqp10.message.publish_outline import message_id_hash, read_outline
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties, Transfer
@@ -124,4 +125,5 @@ def producing(submitted: list[Publish]) -> ProducerLink:
     engine = SimpleNamespace(publish=submitted.append)
     peer: Any = SimpleNamespace(gateway=SimpleNamespace(engine=engine, traffic=Traffic()))
     nothing: Any = None
-    return ProducerLink(peer, nothing, ServerLimits(), nothing)
+    link: Any = SimpleNamespace(run_max=ANY_RUN)
+    return ProducerLink(peer, link, ServerLimits(), nothing)
