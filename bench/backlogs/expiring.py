@@ -143,7 +143,7 @@ def _starts(probed: _Probed, title: str, restarts: int) -> None:
 
 
 def _rate(probed: _Probed, rate: int, seconds: int) -> None:
-    """Let messages expire at a rate: each has the time to live that is left of its expiry when it is sent."""
+    """Send messages that expire at a rate: each has the time to live that is left of its expiry when it is sent."""
     first_ms = time.time_ns() // 1_000_000 + _AHEAD_MS
     due_ms = (first_ms + number * 1000 // rate for number in range(rate * seconds))
     probed.stalls.reset()

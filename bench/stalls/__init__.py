@@ -8,6 +8,6 @@ Rule 2. A measure returns the CPU milliseconds of its longest step as `ms`.
 Rule 3. A measure needs nothing that is new: it runs in an older checkout too.
 
 Imports: bench, bench/brokers, ambermq/*.
-Imported by: nothing; run as `python -m bench.stalls.scan_steps`.
+Imported by: bench/backlogs; run as `python -m bench.stalls.scan_steps`.
 Names: MEASURES, longest_ms.
 """

@@ -1,4 +1,4 @@
-"""The laws of one queue in a mix of settings: its limits, its keys, and that nobody waits without need."""
+"""The laws of one queue in a mix of settings: its limits, its keys, and the consumers that wait."""
 
 from collections import Counter
 from collections.abc import Mapping

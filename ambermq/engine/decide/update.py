@@ -62,8 +62,9 @@ def _settings(queue: Queue, command: UpdateQueue) -> Settings:
         raise Refused("amqp:invalid-field", str(error)) from error
     for name, before in values_of_settings(queue.settings).items():
         if not SETTINGS[name].is_changeable and getattr(settings, name) != before:
-            made = f"{name} of queue {queue.name!r} is {value_text(before)}, which does not change"
-            raise _unchangeable(made, value_text(getattr(settings, name)), "declare another queue, and move to it")
+            asked = value_text(getattr(settings, name), quoted=True)
+            made = f"{name} of queue {queue.name!r} is {value_text(before, quoted=True)}, which does not change"
+            raise _unchangeable(made, asked, "declare another queue, and move to it")
     return settings
 
 

@@ -300,17 +300,19 @@ def changed_settings(settings: Settings, changes: Mapping[str, object]) -> Setti
     return settings.with_values(values)
 
 
-def value_text(value: object) -> str:
-    """Return a value of a setting for a sentence: `true`, `none`, `5`, `'name'`."""
+def value_text(value: object, *, quoted: bool = False) -> str:
+    """Return a value of a setting as people write it: `true`, `none`, `5`, `name`; for a sentence a name is quoted."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return OFF if value == "" else repr(value)
+    if value == "":
+        return OFF
+    return repr(value) if quoted else str(value)
 
 
 def settings_text(settings: Settings) -> str:
     """Return settings on one line: the length first, then what differs from the defaults."""
     others = [
-        f"{name} {OFF if value == '' else value}"
+        f"{name} {value_text(value)}"
         for name, value in values_of_settings(settings).items()
         if name == "messages_max" or value not in (SETTINGS[name].default, NEW_QUEUES.get(name, SETTINGS[name].default))
     ]

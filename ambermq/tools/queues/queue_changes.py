@@ -64,7 +64,7 @@ def _refusal(row: Mapping[str, Any], pairs: Mapping[str, tuple[Any, Any]]) -> st
     """Return why a change of settings cannot be, as far as the settings themselves say."""
     for name, (before, _) in pairs.items():
         if not SETTINGS[name].is_changeable:
-            return f"{name} is {value_text(before)}, which does not change"
+            return f"{name} is {value_text(before, quoted=True)}, which does not change"
     known = {name: row[name] for name in SETTINGS if row.get(name) is not None}
     try:
         check_combination(changed_settings(Settings(), known | {name: after for name, (_, after) in pairs.items()}))

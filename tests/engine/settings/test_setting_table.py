@@ -94,4 +94,5 @@ def test_records_of_the_first_release_have_the_same_bytes() -> None:
 
 def test_a_setting_that_is_off_is_none_in_messages() -> None:
     """An empty text would look like a mistake."""
-    assert [value_text(one) for one in ("", "name", True, 3)] == ["none", "'name'", "true", "3"]
+    assert [value_text(one) for one in ("", "name", True, 3)] == ["none", "name", "true", "3"]
+    assert [value_text(one, quoted=True) for one in ("", "name", True, 3)] == ["none", "'name'", "true", "3"]

@@ -8,8 +8,8 @@ import pytest
 
 from ambermq.engine.model.queue_template import QueueTemplate
 from ambermq.tools.config.template_settings import read_templates
-from bench import levels
-from bench.levels import main
+from bench.costs import levels
+from bench.costs.levels import main
 
 
 def test_the_cost_is_the_ratio_of_the_rates(

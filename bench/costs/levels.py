@@ -1,4 +1,4 @@
-"""`python -m bench.levels`: what priorities and groups cost a queue whose messages are all of one level, in no group.
+"""`python -m bench.costs.levels`: what priorities and groups cost a queue whose messages are all of one kind.
 
 Two brokers of this checkout run in turn, as in `bench.paired`. The queues of one have both settings, as new queues do,
 and those of the other have none of them. Loads: messages without a priority, and those of Qpid JMS, which have one.
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m bench.levels", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m bench.costs.levels", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--load", action="append", choices=LOADS, help="a load of `bench.paired`; may be repeated")
     parser.add_argument("--turns", type=int, default=60, help="number of windows for each side")

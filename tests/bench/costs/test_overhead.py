@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from bench import overhead
-from bench.overhead import main
+from bench.costs import overhead
+from bench.costs.overhead import main
 
 
 def test_the_cost_is_the_ratio_of_the_rates(

@@ -1,4 +1,4 @@
-"""`python -m bench.overhead`: what metrics, audit and structured logging cost of the throughput.
+"""`python -m bench.costs.overhead`: what metrics, audit and structured logging cost of the throughput.
 
 Two brokers of this checkout run in turn, as in `bench.paired`, each with 1,000 queues:
 
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m bench.overhead", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m bench.costs.overhead", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--load", action="append", choices=LOADS, help="a load of `bench.paired`; may be repeated")
     parser.add_argument("--queues", type=int, default=1000, help="queues of each broker")
