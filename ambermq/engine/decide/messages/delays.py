@@ -21,14 +21,15 @@ def make_due(state: State, command: MakeDue, context: DecisionContext) -> Decisi
     queue = state.queues.get(command.queue)
     if queue is None:
         return [], []
-    delayed = [word for word in command.words if queue.delayed.holds(word)]
-    scheduled = [word for word in command.words if queue.scheduled.holds(word)]
+    words = dict.fromkeys(command.words)
+    delayed = [word for word in words if queue.delayed.holds(word)]
+    scheduled = [word for word in words if queue.scheduled.holds(word)]
     events: list[Event] = []
     if delayed:
         events.append(Due(context.next_offset, context.now_us, queue.id, pack_words(sorted(delayed))))
     if scheduled:
-        offset, words = context.next_offset + len(events), pack_words(scheduled)
-        events.append(Moved(offset, context.now_us, queue.id, (queue.id,), MoveReason.DUE, words))
+        offset, moved = context.next_offset + len(events), pack_words(scheduled)
+        events.append(Moved(offset, context.now_us, queue.id, (queue.id,), MoveReason.DUE, moved))
         if (values := queue.keyed) is not None:
             keys = b"".join([values.key_of(word) or NO_KEY for word in scheduled])
             events += key_events((((queue.id,), keys),), offset, offset + len(scheduled), context.now_us)

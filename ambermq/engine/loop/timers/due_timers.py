@@ -176,17 +176,19 @@ class _QueueTimers:
             heapify(self._far)
 
     def take(self, queue: Queue, now_us: int, count_max: int) -> list[int]:
-        """Return the numbers of messages that are due, at most `count_max`, and forget them."""
+        """Return the numbers of messages that are due, at most `count_max`, and forget them.
+
+        A block that is looked at again gives numbers a second time to its messages of the same time.
+        """
         near, last = self.near, (now_us + 1) << _SHIFT
-        numbers: list[int] = []
+        numbers: dict[int, None] = {}
         while len(numbers) < count_max and (first := self.first) < last:
             if not near or near[0] != first:
                 self._look(queue, first)
                 continue
             heappop(near)
-            if not numbers or numbers[-1] != first:
-                numbers.append(first)
-        return numbers
+            numbers[first] = None
+        return [*numbers]
 
     def _look(self, queue: Queue, first: int) -> None:
         """Replace the number of a block by numbers of its messages, from its first one on."""

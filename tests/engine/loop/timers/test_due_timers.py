@@ -113,6 +113,18 @@ def test_what_has_gone_is_not_due() -> None:
     assert timers.next_us == FOREVER_US
 
 
+def test_a_block_that_is_looked_at_again_gives_no_message_twice() -> None:
+    """Its messages had numbers already when one of the same time joined them."""
+    times = {100: 1_000_000, 131: 10_000_000, 132: 10_000_000}
+    timers, queue = DueTimers(), scheduled_queue(times)
+    timers.schedule(queue, times, times.values())
+    assert timers.take(1_000_000, 10, lambda _: queue) == [(1, [100 << 16 | 1])]
+    later = {131: 10_000_000, 132: 10_000_000, 144: 10_000_000}
+    queue = scheduled_queue(later)
+    timers.schedule(queue, [144], [10_000_000])
+    assert timers.take(10_000_000, 10, lambda _: queue) == [(1, [entry << 16 | 1 for entry in later])]
+
+
 def test_timers_of_messages_that_have_gone_take_no_memory() -> None:
     """However long their time would be, and however often they have one."""
     timers = DueTimers()
