@@ -109,6 +109,8 @@ class AttachConsumer(SignedCommand):
     """How it keeps its unsettled deliveries."""
     resumes: Mapping[int, Outcome | None] | None = None
     """The keys of what its peer has not settled, each with its outcome, if that resumes a link; None if it does not."""
+    may_cut_through: bool = True
+    """Whether a delivery may begin while its message arrives; not if deliveries name the place of their message."""
 
 
 @final

@@ -31,6 +31,8 @@ class Upload(Struct, eq=False):
     """The bytes in its chunk records."""
     is_ended: bool = False
     """Whether it ended without a message: later pieces are not stored."""
+    is_refused: bool = False
+    """Whether a piece of it was not stored: nothing more of it is, and it is not published."""
     may_cut_through: bool = False
     """Whether its delivery may begin before it is published, as far as its link and its first piece say."""
     ttl_ms: int = 0

@@ -9,7 +9,8 @@ Rule 1. A reservation is demand: it is volatile, changes no State, and nothing o
         goes, the message is one for the other consumers, as if no delivery had begun.
 Rule 2. It is for a message with one route, which no field of it decides, to a queue with `cut_through`, on which
         nothing waits: so it overtakes none. One message of a queue at a time.
-Rule 3. The consumer is the one that would get the message if it were complete. It is tried at each piece.
+Rule 3. The consumer is the one that would get the message if it were complete. It is tried at each piece. If that one
+        needs the place of the message, none is reserved.
 Rule 4. The reserved consumer gets nothing else until the message is published: frames of two deliveries of a link do
         not mix. Its credit is held back here until its link knows of the delivery, and then by the link. The other
         consumers get the later messages of the queue meanwhile.
@@ -73,11 +74,11 @@ def _next_consumer(demand: Demand, queue: Queue, upload: Upload, fields_of: Fiel
         fields = fields_of(upload.head)
         for want in sorted(selecting, key=priority_of):
             if want.scan is not None and want.scan.selector.matches(fields):
-                return _served(want, demand.scanning[queue.id])
+                return _served(want, demand.scanning[queue.id]) if want.may_cut_through else None
     wants = _with_credit(ring)
     if queue.id in demand.prioritized:
         wants = most_wanted(wants)
-    return _served(wants[0], demand.rings[queue.id]) if wants else None
+    return _served(wants[0], demand.rings[queue.id]) if wants and wants[0].may_cut_through else None
 
 
 def _only(active: Want | None, ring: deque[Want] | None) -> deque[Want] | None:

@@ -52,6 +52,8 @@ class Want:
     """The same for the messages of other priorities than the default one."""
     is_gone: bool = False
     """The consumer ended: it has no turns, but may still be in its ring."""
+    may_cut_through: bool = True
+    """Whether the delivery of a message may begin while that arrives."""
     priority: int = 0
     """Consumers with credit and a higher priority are served first."""
     rate: TokenBucket | None = None

@@ -187,7 +187,9 @@ class DecidedState(LoggedState):
             elif type(command) is Discharge:
                 is_whole = bool(events) and type(events[-1]) is Committed
                 self.transactions.end(command.transaction)
-            elif type(command) is StoreChunk and events:
+            elif type(command) is StoreChunk and not events:
+                command.upload.is_refused |= not command.upload.is_ended
+            elif type(command) is StoreChunk:
                 command.upload.add(events[0].offset, len(command.piece))
                 log.bodies.forget(command.upload.chunks[-1 - _HOT_CHUNKS : -_HOT_CHUNKS])
                 if command.upload.may_cut_through and command.upload.cut_through is None:
@@ -349,6 +351,7 @@ class DecidedState(LoggedState):
                 consumer = self.state.consumers[effect.consumer]
                 scan = None if effect.selector is None else SelectorScan(effect.selector)
                 want = Want(effect.consumer, consumer.queue, command.key, command.settled, scan=scan)
+                want.may_cut_through = command.may_cut_through
                 want.priority = command.priority
                 if command.rate:
                     # The newest event is the attach.

@@ -207,6 +207,7 @@ class Attaches:
                 rate=terms.rate,
                 keeping=terms.kept.keeping,
                 resumes=None if unsettled is None else _outcomes(unsettled, terms),
+                may_cut_through=not consumer_link.is_service_bus,
             )
         )
 

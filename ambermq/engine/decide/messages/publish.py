@@ -50,6 +50,8 @@ def publish(state: State, command: Publish, context: DecisionContext) -> Decisio
     producer = state.producers.get(command.producer)
     if producer is None:
         return [], [rejected(command, "amqp:not-found", "the producer is gone")]
+    if command.upload is not None and command.upload.is_refused:
+        return [], [rejected(command, "amqp:resource-limit-exceeded", "a piece of the message could not be stored")]
     if command.tag and (kept := _kept_outcome(state, command, context)) is not None:
         return [], [kept]
     if producer.sending.is_addressed:

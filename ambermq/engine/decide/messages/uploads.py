@@ -1,6 +1,7 @@
 """The decisions on messages that arrive piece by piece.
 
-Rule 1. A piece is stored if its producer is there and the disk has room. The message is routed when it is whole.
+Rule 1. A piece is stored if its producer is there and the disk has room. The message is routed when it is whole: one
+        of which a piece was refused is refused.
 Rule 2. A message that is published takes its chunk records. Whatever else becomes of it, they are ended.
 Rule 3. A message whose delivery has begun is acquired as it is published, before any dispatch. If it reaches another
         queue too, may not be offered now, or has a group, it is not: the queue has it as any message.
@@ -40,7 +41,7 @@ _LATER: Final = (Scheduled, Grouped, Keyed)
 def _store_chunk(state: State, command: StoreChunk, context: DecisionContext) -> Decision:
     upload, size = command.upload, len(command.piece)
     stored = ChunkStored(command.link, upload, size)
-    if upload.is_ended:
+    if upload.is_ended or upload.is_refused:
         stored.after = NOW
         return [], [stored]
     if command.producer not in state.producers:

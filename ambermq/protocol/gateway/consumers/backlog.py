@@ -50,6 +50,12 @@ class DeliveryRun(NamedTuple):
     attempt: int = 0
     """The attempt of a delivery of a queue with locks, for its delivery-tag."""
 
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether its message arrives still, so that its queue does not have it."""
+        message = None if self.large is None else self.large.message
+        return isinstance(message, ArrivingMessage) and not message.cut_through.is_ended
+
 
 _SENDING: Final = DeliveryRun((), (), settled=True)
 """The first one of a backlog while a large message is being sent: its delivery counts as sent."""
@@ -180,7 +186,7 @@ class Backlog:
         """Remove the end that exceeds the link's credit, and return its packed words: the receiver took credit back."""
         surplus, runs = self.count - self._link.credit, self.runs
         returned: list[bytes] = []
-        while surplus > 0 and runs and not runs[-1].settled:
+        while surplus > 0 and runs and (not runs[-1].settled or runs[-1].is_incomplete):
             words, payloads, _, large, attempt = runs.pop()
             if large is not None and not words:
                 assert isinstance(large.message, ArrivingMessage), "the others have words"

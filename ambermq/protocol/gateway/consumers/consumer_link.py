@@ -214,7 +214,7 @@ class ConsumerLink:
         """Begin the delivery of a message that arrives."""
         if self.is_open:
             self._early = self._early or EarlyDeliveries(self._backlog, self.peer.gateway.engine)
-            self._early.begin(effect.cut_through, needs_place=self.is_service_bus)
+            self._early.begin(effect.cut_through)
             self.top_up()
 
     def follow(self) -> None:
@@ -224,9 +224,14 @@ class ConsumerLink:
 
     def end_early(self, effect: CutThroughEnded) -> None:
         """Complete the delivery of a message that is published, or abort that of one that will not be."""
-        size, outcome = (0, None) if self._early is None else self._early.end(effect.cut_through, effect.word)
+        early, cut_through = self._early, effect.cut_through
+        is_given_up = early is None or early.message is None or early.message.cut_through is not cut_through
+        size, outcome = (0, None) if early is None else early.end(cut_through, effect.word)
         if not self.is_open:
             return
+        if effect.word and is_given_up and not cut_through.settled:
+            # It was acquired before the engine knew of that.
+            self.peer.gateway.engine.settle(Settle(self.consumer, pack_words((effect.word,)), RELEASED))
         if outcome is not None:
             self.traffic.count_outcome(outcome, 1)
             self.peer.gateway.engine.settle(Settle(self.consumer, pack_words((effect.word,)), outcome))
@@ -242,8 +247,9 @@ class ConsumerLink:
         self.granted = 0
         self.peer.gateway.engine.set_credit(self.consumer, 0)
         self.link.session.await_room()
-        if self.link.drain and early.is_begun:
+        if self.link.drain and (early.is_begun or self.link.session.is_full):
             self.link.drained()
+            self._return_surplus()
 
     def _deliver_locked(self, effect: Deliver) -> bool:
         """Send a run of deliveries with their locks, as many as the link can take; return as `deliver` does.

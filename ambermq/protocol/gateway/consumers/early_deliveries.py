@@ -55,15 +55,9 @@ class EarlyDeliveries:
         """Return whether a stream is that of the message that arrives."""
         return self.message is not None and stream.token == self.message.cut_through.key
 
-    def begin(self, cut_through: CutThrough, *, needs_place: bool) -> None:
-        """Begin a delivery, unless its message has ended.
-
-        `needs_place`: deliveries of the link name the place of their message, which is not known yet.
-        """
-        if needs_place:
-            cut_through.upload.may_cut_through = False
-            self._engine.stop_cut_through(cut_through)
-        elif not cut_through.upload.is_ended:
+    def begin(self, cut_through: CutThrough) -> None:
+        """Begin a delivery, unless its message has ended."""
+        if not cut_through.upload.is_ended:
             self.message = ArrivingMessage(cut_through)
             self._backlog.add_arriving(self.message)
 

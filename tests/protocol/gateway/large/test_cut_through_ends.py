@@ -1,0 +1,97 @@
+"""Deliveries by cut-through that end while something else is under way: nothing is lost, and nothing stays acquired."""
+
+import pytest
+
+from ambermq.log.write.log import Log
+from ambermq.protocol.amqp10.performatives.classes import Accepted, Attach, Flow, Rejected, Source, Target
+from ambermq.protocol.amqp10.spec import SenderSettleMode
+from ambermq.protocol.server_limits import ServerLimits
+from tests.protocol.gateway.large.test_cut_through import Peer, Through, message, rig_of
+from tests.protocol.gateway.large.test_large_messages import outcomes
+from tests.protocol.peers import FIRST_ID, Wire
+from tests.protocol.watching import bodies
+
+
+def read(peer: Peer, *frames: bytes) -> None:
+    """Process the bytes of one read, without a tick."""
+    peer.peer.connection.receive(b"".join(frames), 0)
+    peer.peer.handle_events()
+
+
+def taken_back(count: int) -> Flow:
+    """Return the flow by which a receiver of so many deliveries takes its credit back."""
+    window = {"next_incoming_id": count, "incoming_window": 100, "next_outgoing_id": FIRST_ID, "outgoing_window": 100}
+    return Flow(**window, handle=5, delivery_count=count, link_credit=0)
+
+
+@pytest.mark.parametrize("cut_through", [True, False])
+def test_a_message_without_one_of_its_pieces_is_refused(monkeypatch: pytest.MonkeyPatch, *, cut_through: bool) -> None:
+    """The disk is full in one tick alone, and all frames have come before."""
+    peer = Peer(rig_of(cut_through=cut_through), limits=ServerLimits(uploads_unsynced_bytes=1000))
+    peer.sender()
+    peer.receiver()
+    read(peer, *peer.frames(message(1, 4500)))
+    for tick in range(12):
+        with monkeypatch.context() as patch:
+            if tick == 1:
+                patch.setattr(Log, "room_bytes", lambda _: 500)
+            peer.gateway.carry_out([*peer.rig.step(), *peer.rig.completed()])
+    said = peer.settle()
+    assert outcomes(said) == [Rejected]
+    assert not bodies(said)
+    assert peer.rig.queue().depth == 0
+    assert not peer.rig.loop.state.uploads
+
+
+def test_credit_that_is_taken_back_as_the_message_is_published_returns_it() -> None:
+    """It was acquired before the broker knew of the flow: it is available again, and comes with new credit."""
+    peer = Peer(rig_of())
+    peer.sender()
+    peer.receiver(window=1)
+    peer.sender(1)
+    peer.give(b"".join(peer.frames(message(2, 10), handle=1)))
+    frames = peer.frames(message(1, 9500))
+    read(peer, *frames[:-5])
+    begun = peer.rig.do()
+    (consumer_link,) = peer.gateway.consumers.values()
+    consumer_link.link.session.windows.remote = 0
+    peer.gateway.carry_out(begun)
+    peer.settle()
+    read(peer, *frames[-5:])
+    ended = peer.rig.do()
+    flow = taken_back(1)
+    read(peer, Wire.frame(flow))
+    peer.gateway.carry_out(ended)
+    assert outcomes(peer.settle()) == [Accepted]
+    assert peer.rig.queue().available == 1
+    assert len(bodies(peer.flow(5, handle=5, count=1, incoming_window=100, next_incoming_id=1))) == 1
+
+
+def test_a_settled_receiver_that_takes_its_credit_back_loses_nothing() -> None:
+    """No frame was sent: the message is one of the queue when it is complete."""
+    peer = Peer(rig_of())
+    peer.sender()
+    terminus = {"source": Source(address="q"), "target": Target(), "snd_settle_mode": SenderSettleMode.SETTLED}
+    peer.say(Attach(name="d", handle=5, role=True, **terminus))
+    peer.flow(10, handle=5)
+    frames = peer.frames(message(1, 9500))
+    read(peer, *frames[:-5])
+    begun = peer.rig.do()
+    read(peer, Wire.frame(taken_back(0)))
+    peer.gateway.carry_out(begun)
+    peer.settle()
+    assert outcomes(peer.give(b"".join(frames[-5:]))) == [Accepted]
+    queue = peer.rig.queue()
+    assert (queue.available, queue.accepted) == (1, 0)
+    assert len(bodies(peer.flow(10, handle=5))) == 1
+
+
+def test_a_client_of_service_bus_gets_whole_messages() -> None:
+    """Its deliveries name the place of their message."""
+    peer = Through()
+    (want,) = peer.rig.loop.demand.wants.values()
+    want.may_cut_through = False
+    frames = peer.frames(message(1, 9500))
+    assert not bodies(peer.give(b"".join(frames[:-5])))
+    assert not peer.rig.loop.demand.cut_throughs
+    assert len(bodies(peer.give(b"".join(frames[-5:])))) == 1
