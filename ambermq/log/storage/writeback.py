@@ -5,8 +5,10 @@ waits. Written back in small ranges, the bytes are on their way before that sync
 """
 
 import ctypes
+import errno
 import os
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final
 
 __all__ = ["write_back"]
@@ -14,8 +16,11 @@ __all__ = ["write_back"]
 _WAIT_BEFORE: Final = 1
 _WRITE: Final = 2
 _WAIT_AFTER: Final = 4
+_NO_CALL: Final = (errno.ENOSYS, errno.EOPNOTSUPP)
+"""What a kernel or a sandbox without the call says."""
 
 
+@cache
 def _sync_file_range() -> Callable[[int, int, int, int], int] | None:
     """Return the function of the C library; None where it has none."""
     function: Any = getattr(ctypes.CDLL(None, use_errno=True), "sync_file_range", None)
@@ -35,4 +40,7 @@ def write_back(fd: int, position: int, length: int, *, wait: bool) -> None:
             os.fdatasync(fd)
     elif function(fd, position, length, _WAIT_BEFORE | _WRITE | _WAIT_AFTER if wait else _WRITE):
         number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
+        if number not in _NO_CALL:
+            raise OSError(number, os.strerror(number))
+        if wait:
+            os.fdatasync(fd)

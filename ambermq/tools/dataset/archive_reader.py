@@ -21,6 +21,7 @@ from ambermq.tools.dataset.arrow_table import EVERYTHING, Selection
 from ambermq.tools.dataset.file_systems import joined, os_errors, place_of
 from ambermq.tools.dataset.log_segments import HistoryLog
 from ambermq.tools.dataset.parquet_files import ParquetFile
+from ambermq.tools.dataset.partition_writer import partition_name
 from ambermq.tools.dataset.schema import schema_of
 
 __all__ = [
@@ -124,7 +125,8 @@ def may_hold(part: ArchivePart, selection: Selection) -> bool:
     """Return whether a file may hold events of a selection."""
     if part.last_offset < selection.first or part.first_offset >= selection.end:
         return False
-    if selection.queues is not None and part.file.queue not in selection.queues:
+    queues = selection.queues
+    if queues is not None and part.file.queue not in queues and part.file.partition not in map(partition_name, queues):
         return False
     day = datetime.fromisoformat(part.file.date).replace(tzinfo=UTC).timestamp() * 1_000_000
     return day < selection.end_us and day + 86_400_000_000 > selection.begin_us

@@ -61,10 +61,17 @@ class ParquetFile:
         return self.path.split("/")[-3].removeprefix("date=")
 
     @property
+    def partition(self) -> str:
+        """The name of its queue in its path (partition_writer.py)."""
+        return self.path.split("/")[-2].partition("=")[2]
+
+    @property
     def queue(self) -> str | None:
-        """The queue in its path: NO_QUEUE for events without one. None only in archives of version 0.1.0."""
-        name = self.path.split("/")[-2].partition("=")[2]
-        return None if name == _NULL else unquote(name)
+        """The queue that its path names: NO_QUEUE for events without one. None only in archives of version 0.1.0.
+
+        Of a queue with a very long name it is the beginning.
+        """
+        return None if self.partition == _NULL else unquote(self.partition)
 
 
 def write_events(

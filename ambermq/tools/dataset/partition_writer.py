@@ -9,6 +9,7 @@ Rule 3. A file is whole once it is closed. After a failure the files that were o
 
 from collections.abc import Iterable
 from contextlib import suppress
+from hashlib import sha256
 from typing import Any, Final, NamedTuple, final
 from urllib.parse import quote
 
@@ -19,8 +20,12 @@ from pyarrow.parquet import ParquetWriter
 
 from ambermq.tools.dataset.file_systems import Place
 
-__all__ = ["PartitionWriter"]
+__all__ = ["PartitionWriter", "partition_name"]
 
+_NAME_BYTES_MAX: Final = 200
+"""A file system allows 255 bytes in a name."""
+_BATCH_COLUMN_BYTES: Final = 1024
+"""The memory that a column of a batch takes besides its values."""
 _OPEN_FILES_MAX: Final = 128
 _ROWS_A_GROUP: Final = 131_072
 _BUFFERED_BYTES_MAX: Final = 64 << 20
@@ -35,6 +40,17 @@ _COPIES: Final = 3
 """An open file keeps its last page of bodies: encoded, compressed, and as it was."""
 
 
+def partition_name(queue: str) -> str:
+    """Return the name of a queue in the paths of its files; a hash stands for the end of a very long one."""
+    name = quote(queue, safe="")
+    if len(name) <= _NAME_BYTES_MAX:
+        return name
+    # No code of a byte is cut in the middle.
+    begin = name[:_NAME_BYTES_MAX]
+    begin = begin[: begin.rfind("%")] if "%" in begin[-2:] else begin
+    return f"{begin}~{sha256(queue.encode()).hexdigest()[:16]}"
+
+
 class _Partition(NamedTuple):
     """The directory of rows of one day and one queue, and the name of the queue in it."""
 
@@ -43,7 +59,7 @@ class _Partition(NamedTuple):
 
     @property
     def path(self) -> str:
-        return f"date={self.date}/queue_partition={quote(self.queue, safe='')}"
+        return f"date={self.date}/queue_partition={partition_name(self.queue)}"
 
 
 @final
@@ -102,8 +118,9 @@ class PartitionWriter:
             buffer = self._buffers.setdefault(partition, _Buffer())
             buffer.batches.append(some)
             buffer.rows += some.num_rows
-            buffer.size += some.nbytes
-            self._buffered += some.nbytes
+            size = some.nbytes + _BATCH_COLUMN_BYTES * some.num_columns
+            buffer.size += size
+            self._buffered += size
             if buffer.rows >= self._rows_buffered:
                 self._flush(partition)
         if self._buffered > _BUFFERED_BYTES_MAX:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,6 +10,7 @@ import pytest
 
 from ambermq.tools.dataset import partition_writer
 from ambermq.tools.dataset.parquet_files import ParquetFile, write_events
+from ambermq.tools.dataset.partition_writer import partition_name
 from ambermq.tools.dataset.schema import schema_of
 
 COLUMNS = ("offset", "timestamp", "queue", "body")
@@ -90,3 +92,19 @@ def test_a_failure_is_told(tmp_path: Path) -> None:
 
     with pytest.raises(OSError, match="Input/output error"):
         write_events(failing(), COLUMNS, str(tmp_path), attempt="x")
+
+
+@pytest.mark.parametrize("name", ["q" * 250, "q" * 240 + "/1", "\u00e9" * 100, "/" * 127, "plain", "a~b"])
+def test_any_name_of_a_queue_is_the_name_of_a_directory(tmp_path: Path, name: str) -> None:
+    """Of at most 255 bytes; two long names with one beginning have two directories, and short names stay readable."""
+    short, other = partition_name(name), partition_name(name + "x")
+    assert len(short) < 256
+    assert short != other
+    assert name.startswith(unquote(short).partition("~")[0])
+    assert (unquote(short) == name) is (len(quote(name, safe="")) <= 200)
+    row = {"offset": 1, "timestamp": 0, "queue": name, "body": b""}
+    (file,) = write_events(
+        [pa.RecordBatch.from_pylist([row], schema=schema_of(COLUMNS))], COLUMNS, str(tmp_path), attempt="x"
+    )
+    assert (tmp_path / file.path).is_file()
+    assert file.partition == short

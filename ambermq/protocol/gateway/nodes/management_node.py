@@ -95,6 +95,8 @@ class _Request:
     kind: str = ""
     name: str = ""
     """The name of the object, for the audit log."""
+    is_dry_run: bool = False
+    """Whether it changes nothing."""
     is_open: bool = True
     """Whether the user sees everything, so that no row of the answer is left out."""
 
@@ -226,6 +228,7 @@ class ManagementNode:
         request.operation, request.kind, request.name = operation, str(kind), str(properties.get("name", ""))
         request.is_open = gateway.access.sees_all(self._peer.identity, gateway.vhost)
         command = command_of(request, properties, body, gateway.limits.query_results_max)
+        request.is_dry_run = getattr(command, "dry_run", None) is not None
         check_operation(self._peer, operation, kind, properties, body)
         if isinstance(command, SignedCommand):
             command.by = self._peer.identity.username or ""
@@ -280,7 +283,7 @@ class ManagementNode:
 
     def _note(self, request: _Request, status: int, description: str) -> None:
         """Note a change in the audit log, done or refused. Requests that only look are not noted."""
-        if request.operation in _LOOKS:
+        if request.operation in _LOOKS or (request.is_dry_run and status < _REFUSED):
             return
         peer = self._peer
         peer.gateway.audit.note(

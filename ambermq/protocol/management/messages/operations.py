@@ -129,7 +129,10 @@ def _dry_run(body: Mapping[str, Any]) -> bytes | None:
     taken = body.get("taken", b"")
     if not isinstance(taken, (bytes, bytearray, memoryview)):
         raise Refused("amqp:invalid-field", f"'taken' must be a binary value, found {taken!r:.80}")
-    return bytes(taken) if flag_field(body, "dry_run") else None
+    is_dry_run = flag_field(body, "dry_run")
+    if taken and not is_dry_run:
+        raise Refused("amqp:invalid-field", "'taken' goes with 'dry_run' = true alone")
+    return bytes(taken) if is_dry_run else None
 
 
 def _remove(

@@ -38,6 +38,7 @@ def told(operation: str, body: dict[str, Any], name: str = "q") -> tuple[int, st
         ("MOVE", {"to": "r", "offsets": [-1]}, "'offsets' must be a list of offsets"),
         ("MOVE", {"to": "r", "offsets": list(range(1001))}, "at most 1000 messages, found 1001"),
         ("MOVE", {"offsets": [], "to": "r", "dry_run": 1}, "'dry_run' must be true or false"),
+        ("MOVE", {"offsets": [], "to": "r", "taken": b"x"}, "'taken' goes with 'dry_run' = true alone"),
         ("MOVE", {"offsets": [], "to": "r", "dry_run": True, "taken": "x"}, "'taken' must be a binary value"),
         ("MOVE", {"offsets": [], "to": "r", "dry_run": True, "taken": b"x"}, "no answer of a dry run: it has 1 bytes"),
         ("MOVE", {"offsets": [], "to": "r", "dry_run": True, "taken": bytes(24024)}, "no answer of a dry run"),
