@@ -32,6 +32,8 @@ __all__ = ["ALL_CREDIT", "begin_cut_through"]
 
 ALL_CREDIT: Final = 1 << 40
 """More credit than any link has. It counts as held by a reserved consumer."""
+_SELECTING_MAX: Final = 32
+"""The consumers whose selectors are tested at each piece."""
 
 
 def begin_cut_through(
@@ -67,8 +69,8 @@ def _next_consumer(demand: Demand, queue: Queue, upload: Upload, fields_of: Fiel
         active = demand.active.get(queue.id)
         ring, scanning = _only(active, ring), _only(active, scanning)
     selecting = _with_credit(scanning)
-    if selecting and len(upload.head) > LONG_BYTES:
-        # A test of its sections takes too long for one tick.
+    if selecting and (len(upload.head) > LONG_BYTES or len(selecting) > _SELECTING_MAX):
+        # The tests take too long for one tick.
         return None
     if selecting:
         fields = fields_of(upload.head)

@@ -282,6 +282,14 @@ def test_a_selector_does_not_read_long_sections() -> None:
     assert begun(rig.do(piece(rig.producer(), upload_of(b"red" + bytes(1 << 20))))) == []
 
 
+def test_only_a_few_selectors_are_tested() -> None:
+    """Thousands of them at each piece would take more than a tick."""
+    for count in (32, 33):
+        rig = rig_of()
+        priorities_of(rig, *[0] * count, selector="colour = 'red'")
+        assert len(begun(rig.do(piece(rig.producer(), upload_of(b"red"))))) == (count == 32)
+
+
 def test_of_an_exclusive_queue_the_active_consumer_is_reserved() -> None:
     """The others wait, whatever credit they have."""
     rig = rig_of(exclusive=True)
