@@ -278,7 +278,9 @@ class ConnectionTransport(asyncio.BufferedProtocol):
             self._server.call_soon(self._read_on)
 
     def _read_on(self) -> None:
-        """Read the next bytes of a large message."""
+        """Read the next bytes of a large message; a server that stops reads no more."""
+        if self._server.is_ending:
+            return
         if self.host.engine.log.is_congested:
             self.host.pause_reading(self)
         else:
@@ -404,7 +406,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
     def close_with_vhost(self, host: VhostRunner, error: Error) -> None:
         """Close the connection of a deleted virtual host; `host`, another one, sends the close."""
         self.peer.lost()
-        self.host, self.peer.gateway = host, host.gateway
+        self.host, self.peer.gateway, self.peer.uploads.gateway = host, host.gateway, host.gateway
         self.close(error)
         self.resume_reading()
 
