@@ -176,30 +176,32 @@ class _QueueTimers:
             heapify(self._far)
 
     def take(self, queue: Queue, now_us: int, count_max: int) -> list[int]:
-        """Return the numbers of messages that are due, at most `count_max`, and forget them.
-
-        A block that is looked at again gives numbers a second time to its messages of the same time.
-        """
+        """Return the numbers of messages that are due, at most `count_max`, and forget them."""
         near, last = self.near, (now_us + 1) << _SHIFT
-        numbers: dict[int, None] = {}
+        numbers: list[int] = []
         while len(numbers) < count_max and (first := self.first) < last:
             if not near or near[0] != first:
                 self._look(queue, first)
                 continue
             heappop(near)
-            numbers[first] = None
-        return [*numbers]
+            if not numbers or numbers[-1] != first:
+                numbers.append(first)
+        return numbers
 
     def _look(self, queue: Queue, first: int) -> None:
-        """Replace the number of a block by numbers of its messages, from its first one on."""
+        """Replace the number of a block by numbers of its messages, from its first one on.
+
+        Those before it, also of the same time, had their numbers already: they may be taken by now.
+        """
         heappop(self._far)
         block, from_us = block_number(first & _ENTRY), first >> _SHIFT
         until_us = from_us + _NEAR_US + block * _SPREAD % _NEAR_US
         keys, values = map(unpack_words, queue.dues.block_of(first & _ENTRY))
         next_us = FOREVER_US
         for entry, due_us in zip(keys, values, strict=True):
-            if from_us <= due_us < until_us:
-                heappush(self.near, due_us << _SHIFT | entry)
+            number = due_us << _SHIFT | entry
+            if first <= number and due_us < until_us:
+                heappush(self.near, number)
             elif until_us <= due_us < next_us:
                 next_us = due_us
         if next_us == FOREVER_US:
