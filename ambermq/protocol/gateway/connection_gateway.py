@@ -278,11 +278,7 @@ class ConnectionGateway:
 
     def consumer_of(self, queue: int, link: str) -> int:
         """See NodePeer."""
-        known = self.gateway.engine.state.receivers.get(queue, ())
-        found = [
-            (key.name == link, one.consumer) for key, one in self._links.consumers.items() if one.consumer in known
-        ]
-        return max(found, default=(False, 0))[1]
+        return self._links.consumer_of(queue, link)
 
     def producer_ready(self, producer_link: ProducerLink | InternalPublisher, ready: ProducerReady) -> None:
         """Answer a producer's attach, and grant its first credit."""

@@ -68,6 +68,12 @@ class ConnectionLinks:
         consumer_link.accept(ready)
         consumer_link.top_up()
 
+    def consumer_of(self, queue: int, link: str) -> int:
+        """Return the engine's id of a consumer of a queue: that of the named link, else any; 0 without one."""
+        known = self.gateway.engine.state.receivers.get(queue, ())
+        found = [(key.name == link, one.consumer) for key, one in self.consumers.items() if one.consumer in known]
+        return max(found, default=(False, 0))[1]
+
     def pause(self) -> None:
         """Revoke the credit of every consumer."""
         for consumer_link in self.consumers.values():

@@ -31,7 +31,7 @@ from ambermq.protocol.amqp10.performatives.classes import Accepted, DeliveryStat
 from ambermq.protocol.amqp10.spec import TransactionCondition
 from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.gateway.consumers.backlog import Backlog
-from ambermq.protocol.gateway.consumers.delivery_locks import ExpiredDeliveries, attempts_of, late_state, send_attempts
+from ambermq.protocol.gateway.consumers.delivery_locks import ExpiredDeliveries, attempts_of, send_attempts
 from ambermq.protocol.gateway.consumers.early_deliveries import EarlyDeliveries
 from ambermq.protocol.gateway.consumers.failed_deliveries import FailedDeliveries
 from ambermq.protocol.gateway.consumers.link_resumption import LinkResumption
@@ -463,27 +463,13 @@ class ConsumerLink:
         command = None
         for is_late, part in expired.parts(event):
             if is_late:
-                self._answer_late(part, expired)
+                default = self.terms.default_outcome
+                expired.answer(self.link, part, self.peer, default, is_service_bus=self.is_service_bus)
                 continue
             if command is not None:
                 self.peer.gateway.engine.settle(command)
             command = self.command(part, is_checked=True)
         return command
-
-    def _answer_late(self, event: Disposed, expired: ExpiredDeliveries) -> None:
-        """Answer an outcome that comes after the end of the lock: it changes nothing."""
-        state = event.state
-        if type(state) is TransactionalState:
-            transaction = self.peer.transaction(state.txn_id)
-            if transaction is not None:
-                transaction.doom("it settles a delivery whose lock has expired")
-        elif not event.settled and (state is None or outcome_of(state, self.terms.default_outcome) is None):
-            return
-        expired.forget(event.tokens)
-        self.traffic.outcomes_late += len(event.tokens)
-        if not event.settled:
-            late = late_state(is_service_bus=self.is_service_bus)
-            self.link.settle_sent(event.first_id, len(event.tokens), late)
 
     def _retire(self, event: Disposed, state: TransactionalState) -> None:
         """Keep outcomes that the peer says in a transaction; a transaction that is not open ends the link."""

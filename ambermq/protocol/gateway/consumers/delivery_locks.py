@@ -8,16 +8,18 @@ Rule 3. The delivery-tag has the attempt of the message in front of its word: no
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final, final
+from typing import Any, Final, final
 
 from ambermq.engine.entries.entry import Entry
 from ambermq.protocol.amqp10.events import Disposed
 from ambermq.protocol.amqp10.link.sender import Sender
-from ambermq.protocol.amqp10.performatives.classes import Error, Rejected
+from ambermq.protocol.amqp10.performatives.classes import DeliveryState, Error, Rejected, TransactionalState
 from ambermq.protocol.amqp10.serial_number import HALF, MASK
 from ambermq.protocol.amqp10.spec import AmqpCondition
 from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.amqp10.types.values import Symbol
+from ambermq.protocol.gateway.links.link_peer import ConsumerPeer
+from ambermq.protocol.gateway.links.outcome_mapping import outcome_of
 
 __all__ = ["ExpiredDeliveries", "attempts_of", "late_state", "send_attempts", "tag_prefix"]
 
@@ -54,7 +56,29 @@ class ExpiredDeliveries:
                 yield is_late, Disposed(event.link, first_id, tokens, event.state, event.settled)
                 start = index + 1
 
-    def forget(self, words: Sequence[int]) -> None:
+    def answer(
+        self,
+        link: Sender,
+        event: Disposed,
+        peer: ConsumerPeer[Any],
+        default_outcome: DeliveryState | None,
+        *,
+        is_service_bus: bool,
+    ) -> None:
+        """Answer an outcome that comes after the end of the lock: it changes nothing."""
+        state = event.state
+        if isinstance(state, TransactionalState):
+            transaction = peer.transaction(state.txn_id)
+            if transaction is not None:
+                transaction.doom("it settles a delivery whose lock has expired")
+        elif not event.settled and (state is None or outcome_of(state, default_outcome) is None):
+            return
+        self._forget(event.tokens)
+        peer.gateway.traffic.outcomes_late += len(event.tokens)
+        if not event.settled:
+            link.settle_sent(event.first_id, len(event.tokens), late_state(is_service_bus=is_service_bus))
+
+    def _forget(self, words: Sequence[int]) -> None:
         """Forget an expired delivery of each word: it is settled."""
         for word in words:
             next_id, count = self._by_word[word]
