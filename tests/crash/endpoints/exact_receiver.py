@@ -4,18 +4,15 @@ It keeps the tag of a delivery until the broker has settled it. A resumed link g
 beginning, from a position, or settled where the outcome is known.
 """
 
-import random
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, final
+from typing import Any, Final, final
 
 from ambermq.protocol.amqp10.message.message import Data, decode_message
 from ambermq.protocol.amqp10.performatives.classes import (
     Accepted,
     Attach,
     DeliveryState,
-    Detach,
     Disposition,
     Received,
     Released,
@@ -25,10 +22,9 @@ from ambermq.protocol.amqp10.performatives.classes import (
 )
 from ambermq.protocol.amqp10.serial_number import MASK
 from tests.crash.endpoints.delivery_ledger import DeliveryLedger
-from tests.crash.endpoints.endpoint import Endpoint
 from tests.crash.endpoints.exact_bodies import exact_body
+from tests.crash.endpoints.exact_link import ExactLink
 from tests.crash.endpoints.link_wire import LinkWire
-from tests.crash.moments import Moments
 
 __all__ = ["ExactReceiver"]
 
@@ -68,21 +64,13 @@ class _Held:
 
 
 @final
-class ExactReceiver(Endpoint):
+class ExactReceiver(ExactLink):
     """Receives the numbered messages of a queue."""
 
-    def __init__(
-        self,
-        name: str,
-        queue: str,
-        current_url: Callable[[], str],
-        chance: random.Random,
-        moments: Moments,
-        *,
-        ledger: DeliveryLedger,
-    ) -> None:
-        super().__init__(name, queue, current_url, chance, moments)
-        self.ledger = ledger
+    role = "receiver"
+
+    def __init__(self, *arguments: Any, ledger: DeliveryLedger) -> None:
+        super().__init__(*arguments, ledger=ledger)
         self._held: dict[bytes, _Held] = {}
         self._ids: dict[int, bytes] = {}
         self._current: tuple[bytes, Transfer] | None = None
@@ -96,7 +84,7 @@ class ExactReceiver(Endpoint):
 
     def serve(self, wire: LinkWire) -> None:
         """See Endpoint."""
-        self._attach(wire)
+        self.attach(wire)
         granted = 0
         while self.is_running:
             if granted - self._count < _CREDIT // 2:
@@ -109,22 +97,17 @@ class ExactReceiver(Endpoint):
                     self._disposed(said)
             is_over = self._incomplete and time.monotonic() > self._attached_s + _INCOMPLETE_SECONDS
             if is_over or self.chance.random() < (_END_SHARE if self.is_ending and self._held else _DISRUPTION_SHARE):
-                if self._disrupt(wire):
+                if self.disrupt(wire, by_detach=self._incomplete):
                     return
                 granted = 0
-
-    def close(self) -> None:
-        """End the link for good, after the endpoint has stopped: the broker keeps nothing of it."""
-        with self.connect() as wire:
-            wire.attach_link(self._attach_frame())
-            wire.detach_link(closed=True)
 
     @property
     def held(self) -> int:
         """The deliveries that are not settled."""
         return len(self._held)
 
-    def _attach_frame(self) -> Attach:
+    def attach_frame(self) -> Attach:
+        """See ExactLink."""
         return Attach(
             name=self.name,
             handle=0,
@@ -135,9 +118,10 @@ class ExactReceiver(Endpoint):
             unsettled={tag: held.state for tag, held in self._held.items()},
         )
 
-    def _attach(self, wire: LinkWire) -> None:
+    def attach(self, wire: LinkWire) -> None:
+        """See ExactLink."""
         self.moments.reached("receiver attaches")
-        answer = wire.attach_link(self._attach_frame())
+        answer = wire.attach_link(self.attach_frame())
         self.sessions += 1
         self._ids, self._count, self._current = {}, 0, None
         self._incomplete, self._attached_s = bool(answer.incomplete_unsettled), time.monotonic()
@@ -257,22 +241,3 @@ class ExactReceiver(Endpoint):
         held = self._held.pop(tag)
         if isinstance(held.outcome, Accepted):
             self.ledger.finished(held.number, is_accepted=True)
-
-    def _disrupt(self, wire: LinkWire) -> bool:
-        """End the link in one of several ways, and attach it again; return whether the connection is to be lost."""
-        roll = self.chance.random()
-        if roll < 0.4 or self._incomplete:
-            wire.say(Detach(handle=0, closed=False))
-            self.moments.reached("receiver detaches")
-            wire.answer(Detach)
-        elif roll < 0.6:
-            wire.end_session()
-        elif roll < 0.8:
-            return True
-        else:
-            # The container is back before the broker knows that its connection is lost.
-            with self.connect() as other:
-                self._attach(other)
-            return True
-        self._attach(wire)
-        return False

@@ -4,17 +4,14 @@ It keeps the tag of a message until it has settled it. After each attach both un
 Its large messages are sent in several frames, and some of them are cut off by a detach.
 """
 
-import random
 import time
-from collections.abc import Callable
-from typing import Final, final
+from typing import Any, Final, final
 
 from ambermq.protocol.amqp10.message.message import Data, Message
 from ambermq.protocol.amqp10.performatives.base import Composite
 from ambermq.protocol.amqp10.performatives.classes import (
     Accepted,
     Attach,
-    Detach,
     Disposition,
     Header,
     Properties,
@@ -24,10 +21,9 @@ from ambermq.protocol.amqp10.performatives.classes import (
 )
 from ambermq.protocol.amqp10.serial_number import MASK
 from tests.crash.endpoints.delivery_ledger import DeliveryLedger
-from tests.crash.endpoints.endpoint import Endpoint
 from tests.crash.endpoints.exact_bodies import exact_body
+from tests.crash.endpoints.exact_link import ExactLink
 from tests.crash.endpoints.link_wire import LinkWire
-from tests.crash.moments import Moments
 
 __all__ = ["ExactSender"]
 
@@ -44,26 +40,17 @@ _DISRUPTION_SHARE: Final = 0.01
 
 
 @final
-class ExactSender(Endpoint):
+class ExactSender(ExactLink):
     """Sends numbered messages to a queue."""
 
-    def __init__(
-        self,
-        name: str,
-        queue: str,
-        current_url: Callable[[], str],
-        chance: random.Random,
-        moments: Moments,
-        *,
-        ledger: DeliveryLedger,
-        rate: int,
-        groups: int = 0,
-    ) -> None:
+    role = "sender"
+
+    def __init__(self, *arguments: Any, ledger: DeliveryLedger, rate: int, groups: int = 0) -> None:
         """With `groups` the messages have so many groups in turn."""
-        super().__init__(name, queue, current_url, chance, moments)
+        super().__init__(*arguments, ledger=ledger)
         self.is_sending = True
         """Whether new messages follow; without them it ends with the last settlement."""
-        self.ledger, self._rate, self._groups = ledger, rate, groups
+        self._rate, self._groups = rate, groups
         self._unsettled: dict[bytes, int] = {}
         """The numbers of messages that we have not settled, by tag."""
         self._known = set[bytes]()
@@ -84,7 +71,7 @@ class ExactSender(Endpoint):
 
     def serve(self, wire: LinkWire) -> None:
         """See Endpoint."""
-        self._attach(wire)
+        self.attach(wire)
         began, before, is_due = time.monotonic(), self._count, True
         while self.is_running:
             for said, _ in wire.arrived(0.0 if is_due else 0.002):
@@ -95,7 +82,7 @@ class ExactSender(Endpoint):
             is_left = not self.is_sending and bool(self._unsettled)
             share = _DISRUPTION_SHARE if is_due or is_left else 0.0
             if self._is_cut_short or self.chance.random() < share:
-                if self._disrupt(wire):
+                if self.disrupt(wire):
                     return
                 began, before = time.monotonic(), self._count
 
@@ -116,13 +103,8 @@ class ExactSender(Endpoint):
             return False
         return True
 
-    def close(self) -> None:
-        """End the link for good, after the endpoint has stopped: the broker keeps nothing of it."""
-        with self.connect() as wire:
-            wire.attach_link(self._attach_frame())
-            wire.detach_link(closed=True)
-
-    def _attach_frame(self) -> Attach:
+    def attach_frame(self) -> Attach:
+        """See ExactLink."""
         return Attach(
             name=self.name,
             handle=0,
@@ -134,9 +116,10 @@ class ExactSender(Endpoint):
             unsettled={tag: Accepted() if tag in self._known else None for tag in self._unsettled},
         )
 
-    def _attach(self, wire: LinkWire) -> None:
+    def attach(self, wire: LinkWire) -> None:
+        """See ExactLink."""
         self.moments.reached("sender attaches")
-        answer = wire.attach_link(self._attach_frame())
+        answer = wire.attach_link(self.attach_frame())
         self.sessions += 1
         self._ids, self._count, self._is_cut_short = {}, 0, False
         theirs = answer.unsettled or {}
@@ -218,22 +201,3 @@ class ExactSender(Endpoint):
     def _forget(self, tag: bytes) -> None:
         self._unsettled.pop(tag, None)
         self._known.discard(tag)
-
-    def _disrupt(self, wire: LinkWire) -> bool:
-        """End the link in one of several ways, and attach it again; return whether the connection is to be lost."""
-        roll = self.chance.random()
-        if roll < 0.4:
-            wire.say(Detach(handle=0, closed=False))
-            self.moments.reached("sender detaches")
-            wire.answer(Detach)
-        elif roll < 0.6:
-            wire.end_session()
-        elif roll < 0.8:
-            return True
-        else:
-            # The container is back before the broker knows that its connection is lost.
-            with self.connect() as other:
-                self._attach(other)
-            return True
-        self._attach(wire)
-        return False
