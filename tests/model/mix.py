@@ -37,7 +37,6 @@ from ambermq.engine.events import Event, Published, QueueConfigured
 from ambermq.engine.fold.apply import apply
 from ambermq.engine.loop.schedule import SOON
 from ambermq.engine.model.state import State, totals_of
-from ambermq.engine.selectors.fields import ABSENT, Added
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.engine.settings.setting_conflicts import check_combination
 from ambermq.engine.settings.setting_table import SETTINGS, changed_settings
@@ -46,12 +45,12 @@ from ambermq.log.buffer import Buffer
 from tests.engine.rig import Rig
 from tests.log.simulated import SimulatedStorage
 from tests.model.ledger import Ledger
+from tests.model.message_fields import MessageFields
 from tests.model.queue_laws import check_keys, check_limits, check_served
 
 __all__ = ["Mix"]
 
 NAMES = ("one", "two", "three", "four")
-COLOURS = ("red", "green", "blue")
 VALUES: dict[str, tuple[object, ...]] = {
     "messages_max": (1, 3, 10),
     "bytes_max": (200, 2000),
@@ -103,23 +102,6 @@ ENGINE = EngineConfig(
 )
 
 
-class Fields:
-    """The fields of a message: a key, a colour, and an id that some neighbours share."""
-
-    def __init__(self, body: Buffer, _added: Added = (), /) -> None:
-        self._number = int(bytes(body[:8]))
-
-    def get(self, name: str) -> object:
-        match name:
-            case "properties.message-id":
-                return self._number // 2
-            case "turn":
-                return self._number % 4 or ABSENT
-            case "colour":
-                return COLOURS[self._number % 3]
-        return ABSENT
-
-
 @dataclass(slots=True)
 class Open:
     """A transaction, and the numbers of the messages that it has taken."""
@@ -158,7 +140,7 @@ class Mix:
         self._live(1_000_000)
 
     def _live(self, now_us: int) -> None:
-        self.rig = Rig(self.storage, config=ENGINE, fields_of=Fields, now_us=now_us)
+        self.rig = Rig(self.storage, config=ENGINE, fields_of=MessageFields, now_us=now_us)
         self.rig.is_linkless = False
         self.producers: list[int] = []
         self.transactions: list[Open] = []
