@@ -319,7 +319,7 @@ class SimulatedStorage:
 
     # -- the seam
 
-    def open(self, path: str, *, create: bool = False, direct: bool = False) -> SimulatedFile:
+    def open(self, path: str, *, create: bool = False, direct: bool = False, read_ahead: bool = True) -> SimulatedFile:
         with self.mutex:
             self.count_call("open")
             if path not in self._names:

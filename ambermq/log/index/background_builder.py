@@ -19,8 +19,8 @@ from ambermq.log.errors import DamageError
 from ambermq.log.format.segment import Segment
 from ambermq.log.index.segment_index import IndexBuilder
 from ambermq.log.index.tables import TouchesOf
+from ambermq.log.storage.heap import release_free_memory
 from ambermq.log.storage.interface import File, Storage
-from ambermq.log.storage.malloc_trim import release_free_memory
 
 __all__ = ["BackgroundBuilder", "IndexFault"]
 

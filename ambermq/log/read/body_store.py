@@ -28,8 +28,8 @@ from ambermq.log.index.segment_index import load_positions
 from ambermq.log.read.body_cache import BodyCache
 from ambermq.log.read.body_reads import DAMAGED, ReadBatch, ReadWouldWait, damaged_at, read_batches
 from ambermq.log.read.tail_reader import TailReader
+from ambermq.log.storage.heap import release_free_memory
 from ambermq.log.storage.interface import File, Storage
-from ambermq.log.storage.malloc_trim import release_free_memory
 from ambermq.log.storage.worker_threads import Workers
 
 __all__ = ["DAMAGED", "BodyStore"]
@@ -81,7 +81,11 @@ class _ReadBatches:
 
 
 class _Files:
-    """The open segments of one thread. The least recently used one is closed first."""
+    """The open segments of one thread. The least recently used one is closed first.
+
+    The kernel reads nothing ahead: a disk that reads megabytes at a time lets the syncs of the log wait for ten
+    milliseconds. The next batch is read with the one that is asked for.
+    """
 
     __slots__ = ("_files", "_storage")
 
@@ -100,13 +104,13 @@ class _Files:
 
     def _open(self, path: str) -> File:
         try:
-            return self._storage.open(path)
+            return self._storage.open(path, read_ahead=False)
         except OSError as error:
             if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._files:
                 raise
             # The other files can be opened again.
             self.close()
-            return self._storage.open(path)
+            return self._storage.open(path, read_ahead=False)
 
     def forget(self, path: str) -> None:
         """Close a file that is not needed any more."""

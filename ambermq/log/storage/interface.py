@@ -80,12 +80,12 @@ class FileLock(Protocol):
 class Storage(Protocol):
     """A disk with directories."""
 
-    def open(self, path: str, *, create: bool = False, direct: bool = False) -> File:
+    def open(self, path: str, *, create: bool = False, direct: bool = False, read_ahead: bool = True) -> File:
         """Return a file opened for reading only. With `create` it is opened for writing too, and a missing one is made.
 
         So a log can be read on a disk that is mounted read-only. `direct` reads past the page cache if the file system
-        can. Raises FileNotFoundError if the file is missing and
-        `create` is false.
+        can. Without `read_ahead` the kernel reads no more than it is asked for. Raises FileNotFoundError if the file is
+        missing and `create` is false.
         """
 
     def rename(self, source: str, target: str) -> None:

@@ -28,7 +28,7 @@ import structlog
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import Effect
 from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST
-from ambermq.log.storage.malloc_trim import release_free_memory
+from ambermq.log.storage.heap import release_free_memory
 from ambermq.protocol.amqp10.framing.frame_reader import ReadBuffer
 from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.amqp10.performatives.classes import Error

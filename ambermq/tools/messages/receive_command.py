@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 
 import click
 
+from ambermq.log.storage.heap import keep_free_memory
 from ambermq.tools.client.broker_option import broker_options, broker_url
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
@@ -83,6 +84,7 @@ def receive(
             ProgressCounter("received", count, is_shown=not sys.stdout.isatty()) as progress,
         ):
             if path is not None:
+                keep_free_memory()
                 with _body_file(path) as file:
                     subscriber.to_file(file, idle_seconds=timeout, show=progress.show_bytes)
             for payload in (

@@ -94,9 +94,9 @@ class BackgroundStorage(DiskStorage):
         self._limit = limit
         self._load = load
 
-    def open(self, path: str, *, create: bool = False, direct: bool = False) -> DiskFile:
+    def open(self, path: str, *, create: bool = False, direct: bool = False, read_ahead: bool = True) -> DiskFile:
         """See Storage."""
-        file = super().open(path, create=create, direct=direct)
+        file = super().open(path, create=create, direct=direct, read_ahead=read_ahead)
         return _BackgroundFile(file.fileno(), self._limit, self._load, is_direct=file.is_direct)
 
 

@@ -2,6 +2,7 @@
 
 import random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,7 +11,7 @@ from ambermq.log.format.sparse_positions import SPACING_BYTES, SparsePositions
 from ambermq.log.read.body_cache import AGED_MAX, BODIES_MAX, RUNS_MAX, BodyCache
 from ambermq.log.read.body_reads import DAMAGED
 from tests.log.lives import DIRECTORY, Life, body_of
-from tests.log.simulated import SimulatedStorage
+from tests.log.simulated import SimulatedFile, SimulatedStorage
 
 
 @settings(deadline=None)
@@ -162,3 +163,24 @@ def test_an_offset_that_no_batch_holds_is_damaged() -> None:
     assert life.log.bodies.get(500_000) in (None, DAMAGED)
     life.log.completed()
     assert life.log.bodies.get(500_000) is DAMAGED
+
+
+def test_segments_are_opened_without_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sync on the same disk would wait for megabytes that nobody asked for."""
+    opened: list[tuple[str, bool]] = []
+    open_file = SimulatedStorage.open
+
+    def open_noted(self: SimulatedStorage, path: str, **terms: bool) -> SimulatedFile:
+        opened.append((path, terms.get("read_ahead", True)))
+        return open_file(self, path, **terms)
+
+    storage = SimulatedStorage(random.Random(1))
+    life = Life(storage)
+    life.write([body_of(1, 1000)])
+    life.sync()
+    storage.kill()
+    again = Life(storage)
+    monkeypatch.setattr(SimulatedStorage, "open", open_noted)
+    assert again.bodies(list(life.written)) == list(life.written.values())
+    assert opened
+    assert not any(is_ahead for _, is_ahead in opened)

@@ -121,10 +121,10 @@ def test_a_segment_that_may_not_be_read_is_not_called_damaged(closed: Path) -> N
     forbidden = segment_path(str(closed), load(DiskStorage(), str(closed)).sealed[0].file_id)
 
     class Forbidding(DiskStorage):
-        def open(self, path: str, *, create: bool = False, direct: bool = False) -> DiskFile:
+        def open(self, path: str, *, create: bool = False, direct: bool = False, read_ahead: bool = True) -> DiskFile:
             if path == forbidden:
                 raise PermissionError(13, "Permission denied", path)
-            return super().open(path, create=create, direct=direct)
+            return super().open(path, create=create, direct=direct, read_ahead=read_ahead)
 
     with pytest.raises(PermissionError, match=forbidden):
         verify(str(closed), config=CONFIG, storage=Forbidding())

@@ -1,6 +1,7 @@
 """The two disks behind the seam: alike in what they answer, and the simulated one in what it forgets."""
 
 import errno
+import os
 import random
 from pathlib import Path
 
@@ -51,6 +52,33 @@ def test_a_read_past_the_end_is_short(place: tuple[Storage, str]) -> None:
         assert other.read(0, 0) == b""
         other.close()
     file.close()
+
+
+@pytest.mark.parametrize("read_ahead", [True, False])
+def test_a_long_read_is_whole_to_the_end_of_the_file(place: tuple[Storage, str], read_ahead: bool) -> None:
+    """It is read in parts, and gives the same bytes as a short one."""
+    storage, directory = place
+    file, path = _make(storage, directory)
+    content = random.Random(1).randbytes(600_000)
+    file.write([content], 0)
+    other = storage.open(path, read_ahead=read_ahead)
+    assert other.read(550_000, 7) == content[7:550_007]
+    assert other.read(1 << 20, 100) == content[100:]
+    assert other.read(1 << 20, 600_000) == b""
+    other.close()
+    file.close()
+
+
+def test_a_file_without_read_ahead_tells_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a small read is one on the disk, too."""
+    advice: list[int] = []
+    monkeypatch.setattr("os.posix_fadvise", lambda _fd, _start, _length, what: advice.append(what))
+    storage = DiskStorage()
+    _make(storage, str(tmp_path))[0].close()
+    storage.open(str(tmp_path / "file")).close()
+    assert not advice
+    storage.open(str(tmp_path / "file"), read_ahead=False).close()
+    assert advice == [os.POSIX_FADV_RANDOM]
 
 
 def test_allocated_space_reads_as_zeros(place: tuple[Storage, str]) -> None:

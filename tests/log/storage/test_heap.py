@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ambermq.log.storage.malloc_trim import release_free_memory
+from ambermq.log.storage.heap import keep_free_memory, release_free_memory
 
 
 def test_the_c_library_is_asked_for_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -16,7 +16,16 @@ def test_the_c_library_is_asked_for_all_of_it(monkeypatch: pytest.MonkeyPatch) -
     assert asked == [0]
 
 
+def test_the_c_library_is_asked_to_keep_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    """mallopt: large buffers come from the heap, whose end keeps 8 MiB."""
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace(mallopt=lambda *option: asked.append(option)))
+    keep_free_memory()
+    assert asked == [(-3, 32 << 20), (-1, 8 << 20)]
+
+
 def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no such function, nothing happens."""
     monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace())
+    keep_free_memory()
     release_free_memory()
