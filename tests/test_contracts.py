@@ -45,7 +45,7 @@ TYPE_ONLY: Final = {
         "gateway: layers",
     ),
     "ambermq/protocol/management/vhosts.py": ("ambermq.protocol.gateway.gateway", "protocol: layers"),
-    "ambermq/protocol/server/vhost_runner.py": (
+    "ambermq/protocol/server/vhosts/runner.py": (
         "ambermq.protocol.server.server",
         "protocol/server: order of modules",
     ),

@@ -26,7 +26,7 @@ __all__ = ["trace"]
 
 _PERIOD_S: Final = 0.001
 _PARTS: Final = (
-    ("ambermq.protocol.server.connection_transport", "ConnectionTransport", "buffer_updated"),
+    ("ambermq.protocol.server.connections.connection_transport", "ConnectionTransport", "buffer_updated"),
     ("ambermq.protocol.amqp10.connection.connection", "Connection", "receive"),
     ("ambermq.protocol.gateway.connection_gateway", "ConnectionGateway", "handle_events"),
     ("ambermq.engine.loop.durable_loop", "DurableLoop", "step"),
@@ -38,9 +38,9 @@ _PARTS: Final = (
     ("ambermq.log.write.log", "Log", "completed"),
     ("ambermq.log.write.log", "Log", "request_sync"),
     ("ambermq.protocol.gateway.gateway", "Gateway", "carry_out"),
-    ("ambermq.protocol.server.connection_transport", "ConnectionTransport", "flush"),
-    ("ambermq.protocol.server.vhost_runner", "VhostRunner", "sweep"),
-    ("ambermq.protocol.server.vhost_runner", "VhostRunner", "_serve_sources"),
+    ("ambermq.protocol.server.connections.connection_transport", "ConnectionTransport", "flush"),
+    ("ambermq.protocol.server.vhosts.runner", "VhostRunner", "sweep"),
+    ("ambermq.protocol.server.vhosts.runner", "VhostRunner", "_serve_sources"),
     ("ambermq.protocol.server.server", "Server", "_sweep"),
 )
 

@@ -6,6 +6,6 @@ Rule 3. The loop opens no file for a query; a bounded number of jobs on other th
 Rule 4. An id is the offset of the record that created the object; its name is looked up in that record.
 
 Imports: engine/*, log/*.
-Imported by: engine/loop, protocol/gateway, protocol/server, tools.
+Imported by: engine/loop, protocol/gateway, protocol/server/vhosts, tools.
 Names: Past, open_past, BackgroundQueries, MessageStory, find_message, changes_between.
 """

@@ -6,6 +6,6 @@ Rule 3. `/healthz` and `/readyz` tell a word and a reason. No client's text is i
 Rule 4. Labels are `vhost` and `queue` alone, and the number of their values is bounded.
 
 Imports: engine/model, protocol/gateway.
-Imported by: protocol/server, tools.
+Imported by: protocol/server/vhosts, tools.
 Names: Histogram, Readiness, readiness, QueueSelection, metrics_text, METRICS, Answer.
 """

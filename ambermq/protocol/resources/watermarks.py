@@ -7,7 +7,7 @@
 
 Rule 1. Between its marks a resource stays as it is.
 Rule 2. The default of the second mark is relative to the first one, so that one key is enough.
-Rule 3. What peers hold has one mark: its memory comes back at once (server/memory_guard.py).
+Rule 3. What peers hold has one mark: its memory comes back at once (server/connections/memory_guard.py).
 Rule 4. A second mark on the wrong side of the first one counts as the first one: the state ends where it begins.
 """
 

@@ -1,8 +1,8 @@
 """The server: one event loop, its listeners, and the virtual hosts that share them.
 
-    readable socket -> Connection.receive -> ConnectionGateway -> commands in the queue    connection_transport.py
-    ticks, browsing links, and the ends of syncs and reads                                 vhost_runner.py
-    virtual hosts are created and deleted while others are served                          vhost_lifecycle.py
+    readable socket -> Connection.receive -> ConnectionGateway -> commands in the queue    connections/
+    ticks, browsing links, and the ends of syncs and reads                                 vhosts/runner.py
+    virtual hosts are created and deleted while others are served                          vhosts/lifecycle.py
 
 This package is the outermost of protocol/, and the only one that uses asyncio.
 
@@ -49,10 +49,11 @@ from ambermq.protocol.management.vhosts import AnswerPort
 from ambermq.protocol.resources.process_usage import ProcessUsage, process_usage
 from ambermq.protocol.resources.resource import Resource
 from ambermq.protocol.resources.resource_watch import ResourceWatch
-from ambermq.protocol.server.admission import Admission
 from ambermq.protocol.server.clock import Clock
-from ambermq.protocol.server.connection_transport import SWEEP_MS, ConnectionTransport
-from ambermq.protocol.server.deadline_sweep import DeadlineSweep
+from ambermq.protocol.server.connections.admission import Admission
+from ambermq.protocol.server.connections.connection_transport import SWEEP_MS, ConnectionTransport
+from ambermq.protocol.server.connections.deadline_sweep import DeadlineSweep
+from ambermq.protocol.server.connections.memory_guard import MemoryGuard
 from ambermq.protocol.server.descriptors import connections_for
 from ambermq.protocol.server.limited_log import LimitedLog
 from ambermq.protocol.server.listeners.acceptor import PAUSE_SECONDS, Acceptor
@@ -61,10 +62,9 @@ from ambermq.protocol.server.listeners.listener_config import ListenerConfig
 from ambermq.protocol.server.listeners.peer_address import LOCAL
 from ambermq.protocol.server.listeners.tls_contexts import TlsContexts
 from ambermq.protocol.server.listeners.transport_layers import LayerFault, TransportLayers
-from ambermq.protocol.server.memory_guard import MemoryGuard
-from ambermq.protocol.server.vhost_lifecycle import VhostLifecycle, Vhosts
-from ambermq.protocol.server.vhost_runner import VhostRunner
-from ambermq.protocol.server.vhost_services import VhostServices
+from ambermq.protocol.server.vhosts.lifecycle import VhostLifecycle, Vhosts
+from ambermq.protocol.server.vhosts.runner import VhostRunner
+from ambermq.protocol.server.vhosts.services import VhostServices
 from ambermq.protocol.server_limits import ServerLimits
 
 __all__ = ["Server"]

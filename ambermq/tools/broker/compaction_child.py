@@ -21,7 +21,7 @@ from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.protocol.auth.identity import ManagementScope
 from ambermq.protocol.management.compactions import COMPACTION_TYPE
 from ambermq.protocol.management.snapshots import SNAPSHOT_TYPE
-from ambermq.protocol.server.vhost_services import CompactionActivity, VhostServices
+from ambermq.protocol.server.vhosts.services import CompactionActivity, VhostServices
 from ambermq.tools.broker.one_time_tokens import OneTimeTokens
 from ambermq.tools.client.token_option import TOKEN_OPTION
 from ambermq.tools.config.compaction_schedule import Schedule

@@ -112,7 +112,8 @@ def tune_interpreter() -> None:
     collection of the middle generation visits at most 5,000 objects, at 1 us each: with 100,000 and more it stops
     the event loop for 40 to 130 ms after many attaches or attachments. An object that lives has one collection of
     either kind, so their total cost does not depend on these counts. The counts are of growth: objects that replace
-    others do not count, so the driver of the engine collects the young ones after many changes (vhost_runner.py).
+    others do not count, so the driver of the engine collects the young ones after many changes
+    (server/vhosts/runner.py).
     """
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.set_threshold(_YOUNG_COUNT, _MIDDLE_COUNT, _OLD_COUNT)

@@ -27,7 +27,7 @@ from ambermq.log.storage.worker_threads import ThreadWorkers
 from ambermq.log.write.ballast import Ballast, ballast_path
 from ambermq.log.write.housekeeping import NO_SPACE
 from ambermq.protocol.gateway.links.routing_fields import RoutingFields
-from ambermq.protocol.server.vhost_services import VhostServices
+from ambermq.protocol.server.vhosts.services import VhostServices
 from ambermq.tools.broker.file_modes import restrict_modes
 from ambermq.tools.broker.http.lock_watch import LockWatch
 from ambermq.tools.broker.new_files import new_files_removed

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from ambermq.protocol.server.vhost_services import CompactionActivity
+from ambermq.protocol.server.vhosts.services import CompactionActivity
 from ambermq.tools.broker.compaction_child import _error_text
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
@@ -37,7 +37,7 @@ _SPY = """
 import json, os, sys
 from pathlib import Path
 from ambermq.tools.client.broker_option import log_of_vhost, running_broker
-from ambermq.protocol.server.vhost_services import CompactionActivity
+from ambermq.protocol.server.vhosts.services import CompactionActivity
 from ambermq.tools.broker.compaction_child import _error_text
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient

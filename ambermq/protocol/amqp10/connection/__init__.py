@@ -5,6 +5,6 @@ Rule 2. The server decides about two events, Authenticating and Opened; later in
 Rule 3. ConnectionClosed is the last event.
 
 Imports: protocol/amqp10/*.
-Imported by: protocol/gateway, protocol/server, tools/broker, tools/client.
+Imported by: protocol/gateway, protocol/server/connections, tools/broker, tools/client.
 Names: Connection, ConnectionRole, SaslServer, SaslClient.
 """

@@ -6,6 +6,6 @@ Rule 3. A producer's link knows its connection only by the Protocol in protocol/
 
 Imports: engine, engine/commands, engine/decide, engine/entries, protocol, protocol/amqp10/*, protocol/auth,
     protocol/gateway, protocol/gateway/large, protocol/gateway/links.
-Imported by: protocol/gateway, protocol/server.
+Imported by: protocol/gateway, protocol/server/vhosts.
 Names: ProducerLink, ProducerCredit, PublishReader, PublishBatch, KeptTags, RelayGuard.
 """

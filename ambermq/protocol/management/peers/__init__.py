@@ -6,6 +6,6 @@ Rule 3. DELETE closes an object from the broker's end, with an error that names 
 Rule 4. Texts of clients are cut.
 
 Imports: engine, engine/commands, engine/model, protocol/amqp10, protocol/auth, protocol/management.
-Imported by: protocol/gateway, protocol/management, protocol/server.
+Imported by: protocol/gateway, protocol/management, protocol/server/vhosts.
 Names: PeerPort, CloseEndpoint, Listing, CONNECTION_OPERATIONS, SESSION_OPERATIONS, LINK_OPERATIONS.
 """

@@ -11,7 +11,7 @@ from ambermq.protocol.amqp10.memory_budget import MemoryAccount, suspended_bytes
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.gateway.recovery.suspended_memory import SuspendedMemory
 from ambermq.protocol.resources.resource import Resource
-from ambermq.protocol.server.memory_guard import MemoryGuard
+from ambermq.protocol.server.connections.memory_guard import MemoryGuard
 from tests.engine.world import World
 
 KEEPING = Keeping(2, 300_000)

@@ -1,6 +1,6 @@
 """What commands about virtual hosts need of the server.
 
-Rule 1. vhost_lifecycle.py uses only this protocol. So server.py imports it, and not the other way round.
+Rule 1. lifecycle.py uses only this protocol. So server.py imports it, and not the other way round.
 """
 
 from collections.abc import Mapping
@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.resources.resource_watch import ResourceWatch
-from ambermq.protocol.server.vhost_runner import VhostRunner
-from ambermq.protocol.server.vhost_services import VhostServices
+from ambermq.protocol.server.vhosts.runner import VhostRunner
+from ambermq.protocol.server.vhosts.services import VhostServices
 from ambermq.protocol.server_limits import ServerLimits
 
 __all__ = ["LifecycleServer"]

@@ -8,13 +8,13 @@ import pytest
 
 from ambermq.engine.commands import DeclareQueue
 from ambermq.engine.settings.queue_settings import Settings
-from ambermq.protocol.server import vhost_lifecycle
+from ambermq.protocol.server.vhosts import lifecycle
 from tests.engine.rig import Rig
 
 
 def test_the_queues_of_a_virtual_host_are_counted_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two in a turn here; a message that is published meanwhile does not count."""
-    monkeypatch.setattr(vhost_lifecycle, "_COUNTED_MAX", 2)
+    monkeypatch.setattr(lifecycle, "_COUNTED_MAX", 2)
     rig = Rig()
     for number in range(5):
         rig.do(DeclareQueue("key", f"q{number}", Settings()))
@@ -24,7 +24,7 @@ def test_the_queues_of_a_virtual_host_are_counted_in_parts(monkeypatch: pytest.M
 
     async def count() -> dict[str, Any]:
         nonlocal turns
-        counting = asyncio.ensure_future(vhost_lifecycle._attributes(host))
+        counting = asyncio.ensure_future(lifecycle._attributes(host))
         while not counting.done():
             turns += 1
             await asyncio.sleep(0)

@@ -18,7 +18,7 @@ from ambermq.protocol.amqp10.performatives.classes import Open
 from ambermq.protocol.amqp10.session.session import LINK_FRAME_COST
 from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.gateway.large.connection_uploads import ConnectionUploads
-from ambermq.protocol.server.connection_transport import ConnectionTransport
+from ambermq.protocol.server.connections.connection_transport import ConnectionTransport
 from ambermq.protocol.server.limited_log import LimitedLog
 from ambermq.protocol.server_limits import ServerLimits
 from tests.protocol.peers import Wire

@@ -6,8 +6,8 @@ from unittest import mock
 
 import pytest
 
-from ambermq.protocol.server import deadline_sweep
-from ambermq.protocol.server.deadline_sweep import DeadlineSweep
+from ambermq.protocol.server.connections import deadline_sweep
+from ambermq.protocol.server.connections.deadline_sweep import DeadlineSweep
 
 
 class House:

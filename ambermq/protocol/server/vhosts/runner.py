@@ -33,8 +33,8 @@ from ambermq.protocol.http.histogram import SYNC_BOUNDS_US, Histogram
 from ambermq.protocol.http.readiness import CHECKED, Readiness, readiness
 from ambermq.protocol.resources.disk_watch import DiskWatch
 from ambermq.protocol.resources.resource import names_of
-from ambermq.protocol.server.vhost_server import VhostServer, VhostSocket
-from ambermq.protocol.server.vhost_services import VhostServices
+from ambermq.protocol.server.vhosts.runner_server import RunnerServer, RunnerSocket
+from ambermq.protocol.server.vhosts.services import VhostServices
 from ambermq.protocol.server_limits import ServerLimits
 
 __all__ = ["VhostRunner"]
@@ -76,7 +76,7 @@ class VhostRunner:
 
     def __init__(
         self,
-        server: VhostServer,
+        server: RunnerServer,
         name: str,
         services: VhostServices,
         *,
@@ -115,7 +115,7 @@ class VhostRunner:
         """Whether the event loop has a call for the next part of the effects that may leave."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_us = FOREVER_US
-        self._paused: list[VhostSocket] = []
+        self._paused: list[RunnerSocket] = []
         self.sync_latency = Histogram(SYNC_BOUNDS_US)
         """The durations of syncs, from their request; one at a time is timed."""
         self._timed_end = self._timed_ns = 0
@@ -275,7 +275,7 @@ class VhostRunner:
         elif due == LATER:
             self.arm(now_us)
 
-    def pause_reading(self, socket: VhostSocket) -> None:
+    def pause_reading(self, socket: RunnerSocket) -> None:
         """Stop reading a socket until a sync returns."""
         socket.transport.pause_reading()
         self._paused.append(socket)

@@ -25,11 +25,11 @@ from ambermq.protocol.amqp10.memory_budget import MemoryAccount
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.auth.peer import LOCAL_PEER, Peer
 from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
-from ambermq.protocol.server.connection_log import log_closed, log_fault, log_opened, log_refusal
+from ambermq.protocol.server.connections.connection_log import log_closed, log_fault, log_opened, log_refusal
+from ambermq.protocol.server.connections.transport_server import TransportServer
 from ambermq.protocol.server.limited_log import shown
 from ambermq.protocol.server.listeners.socket_options import configure_socket
-from ambermq.protocol.server.transport_server import TransportServer
-from ambermq.protocol.server.vhost_runner import VhostRunner
+from ambermq.protocol.server.vhosts.runner import VhostRunner
 
 __all__ = ["SWEEP_MS", "ConnectionTransport"]
 

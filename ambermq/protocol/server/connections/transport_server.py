@@ -11,11 +11,11 @@ from ambermq.protocol.amqp10.framing.frame_reader import ReadBuffer
 from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.auth.exchange import Authenticator
 from ambermq.protocol.gateway.links.link_peer import LinkPeer
-from ambermq.protocol.server.admission import Admission, AdmittedConnection
+from ambermq.protocol.server.connections.admission import Admission, AdmittedConnection
+from ambermq.protocol.server.connections.memory_guard import MemoryGuard
 from ambermq.protocol.server.limited_log import LimitedLog
 from ambermq.protocol.server.listeners.transport_layers import TransportLayers
-from ambermq.protocol.server.memory_guard import MemoryGuard
-from ambermq.protocol.server.vhost_runner import VhostRunner
+from ambermq.protocol.server.vhosts.runner import VhostRunner
 from ambermq.protocol.server_limits import ServerLimits
 
 __all__ = ["TransportServer"]

@@ -16,8 +16,8 @@ from ambermq.engine.history.background_queries import BackgroundQueries
 from ambermq.engine.loop.schedule import FOREVER_US, NOW, SOON, SYNCED
 from ambermq.log.storage.worker_threads import InlineWorkers
 from ambermq.protocol.server.limited_log import LimitedLog
-from ambermq.protocol.server.vhost_runner import VhostRunner
-from ambermq.protocol.server.vhost_services import VhostServices
+from ambermq.protocol.server.vhosts.runner import VhostRunner
+from ambermq.protocol.server.vhosts.services import VhostServices
 from ambermq.protocol.server_limits import ServerLimits
 from tests.engine.rig import COLD, Rig, held
 from tests.log.lives import DIRECTORY

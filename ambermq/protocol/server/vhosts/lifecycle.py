@@ -38,9 +38,9 @@ from ambermq.protocol.management.vhosts import (
     VhostCommand,
 )
 from ambermq.protocol.server.descriptors import connections_for
-from ambermq.protocol.server.lifecycle_server import LifecycleServer
-from ambermq.protocol.server.vhost_runner import VhostRunner
-from ambermq.protocol.server.vhost_services import VhostServices
+from ambermq.protocol.server.vhosts.lifecycle_server import LifecycleServer
+from ambermq.protocol.server.vhosts.runner import VhostRunner
+from ambermq.protocol.server.vhosts.services import VhostServices
 
 __all__ = ["VhostLifecycle", "Vhosts"]
 

@@ -14,10 +14,10 @@ from ambermq.protocol.gateway.opening.user_connections import UserConnections
 from ambermq.protocol.server.limited_log import LimitedLog
 from ambermq.protocol.server_limits import ServerLimits
 
-__all__ = ["VhostServer", "VhostSocket"]
+__all__ = ["RunnerServer", "RunnerSocket"]
 
 
-class VhostSocket(Protocol):
+class RunnerSocket(Protocol):
     """What a virtual host needs of one of its connections."""
 
     @property
@@ -35,7 +35,7 @@ class VhostSocket(Protocol):
         """Write the output of the connection."""
 
 
-class VhostServer(Protocol):
+class RunnerServer(Protocol):
     """What a virtual host needs of its server."""
 
     clock_ns: Callable[[], int]
@@ -52,7 +52,7 @@ class VhostServer(Protocol):
         """The component that answers commands about virtual hosts."""
 
     @property
-    def sockets(self) -> Mapping[LinkPeer, VhostSocket]:
+    def sockets(self) -> Mapping[LinkPeer, RunnerSocket]:
         """The connections of all virtual hosts."""
 
     @property

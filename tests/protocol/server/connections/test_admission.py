@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-from ambermq.protocol.server.admission import Admission
+from ambermq.protocol.server.connections.admission import Admission
 from ambermq.protocol.server.listeners.peer_address import LOCAL, address_of
 from ambermq.protocol.server_limits import ServerLimits
 

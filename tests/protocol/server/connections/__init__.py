@@ -1,0 +1,1 @@
+"""Tests of ambermq/protocol/server/connections: accepted connections and their limits."""

@@ -1,0 +1,1 @@
+"""Tests of ambermq/protocol/server/vhosts: virtual hosts beside each other."""
