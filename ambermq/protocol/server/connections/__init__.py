@@ -7,5 +7,5 @@ Rule 3. A connection knows its server by the Protocol in transport_server.py, an
 Imports: engine/loop, protocol, protocol/amqp10, protocol/amqp10/*, protocol/auth, protocol/gateway,
     protocol/gateway/links, protocol/resources, protocol/server, protocol/server/listeners, protocol/server/vhosts.
 Imported by: protocol/server.
-Names: ConnectionTransport, Admission, DeadlineSweep, MemoryGuard, TransportServer.
+Names: ConnectionTransport, Admission, DeadlineSweep, PeerDeadlines, MemoryGuard, TransportServer.
 """

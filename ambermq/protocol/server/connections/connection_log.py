@@ -1,4 +1,4 @@
-"""The log lines of one connection: opened, closed, a refused login, a fault of the peer.
+"""The log lines of one connection: opened, closed, a refused login, a fault of the peer, a missed deadline.
 
 Rule: texts of a client are escaped and cut. A connection has a line for its end if it had one for its open.
 """
@@ -11,7 +11,7 @@ from ambermq.protocol.auth.peer import Peer
 from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
 from ambermq.protocol.server.limited_log import LimitedLog, shown
 
-__all__ = ["LoggedConnection", "log_closed", "log_fault", "log_opened", "log_refusal"]
+__all__ = ["LoggedConnection", "log_closed", "log_dropped", "log_fault", "log_opened", "log_refusal"]
 
 
 class LoggedConnection(Protocol):
@@ -75,6 +75,17 @@ def log_fault(log: LimitedLog, connection: LoggedConnection, fault: Error) -> No
         container=shown(connection.peer.connection.remote_container_id),
         condition=str(fault.condition),
         reason=shown(str(fault.description)),
+    )
+
+
+def log_dropped(log: LimitedLog, connection: LoggedConnection, reason: str, unsent_bytes: int) -> None:
+    """Log a peer that was dropped because it missed a deadline."""
+    log.warning(  # noqa: PLE1205 - as above
+        "peer dropped",
+        connection.address,
+        container=shown(connection.peer.container),
+        reason=reason,
+        unsent_bytes=unsent_bytes,
     )
 
 

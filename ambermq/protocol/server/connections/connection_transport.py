@@ -3,13 +3,12 @@
 Rule 1. A read is translated into commands at once; the next tick decides them.
 Rule 2. A peer that does not read gets no deliveries. If its answers pile up, too, it is not read either. After the
         close it has close_ms for each further part of the output.
-Rule 3. A peer that reads nothing of its output for write_timeout_ms is dropped: what it acquired goes back.
+Rule 3. A peer that misses one of its deadlines (peer_deadlines.py) is dropped: what it acquired goes back.
 Rule 4. The admission counts a connection before it has a transport, and until the transport ends or it is dropped.
 Rule 5. After a fault of the peer the socket is shut down first. A socket that is closed with unread input resets the
         connection, and the peer would lose our close.
 Rule 6. The frames of one read that are no transfers have a limit of work in each iteration of the event loop. While
         the rest waits for its next turn, the peer is not read. So the work of connections alternates.
-Rule 7. A header or a frame that has begun must arrive at handshake_bytes_min, after its first seconds.
 """
 
 import asyncio
@@ -25,9 +24,15 @@ from ambermq.protocol.amqp10.memory_budget import MemoryAccount
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.auth.peer import LOCAL_PEER, Peer
 from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
-from ambermq.protocol.server.connections.connection_log import log_closed, log_fault, log_opened, log_refusal
+from ambermq.protocol.server.connections.connection_log import (
+    log_closed,
+    log_dropped,
+    log_fault,
+    log_opened,
+    log_refusal,
+)
+from ambermq.protocol.server.connections.peer_deadlines import PeerDeadlines
 from ambermq.protocol.server.connections.transport_server import TransportServer
-from ambermq.protocol.server.limited_log import shown
 from ambermq.protocol.server.listeners.socket_options import configure_socket
 from ambermq.protocol.server.vhosts.runner import VhostRunner
 
@@ -35,8 +40,6 @@ __all__ = ["SWEEP_MS", "ConnectionTransport"]
 
 SWEEP_MS: Final = 1000
 """The interval at which the deadlines of all connections are checked. A deadline in the next two has a timer."""
-_SLOW_MS: Final = 5000
-"""The time for an incomplete header or frame before its rate counts: a lost packet costs a second or two."""
 _UPLOAD_READ_BYTES: Final = 64 * 1024
 """A read of this size ends the turn of a connection of which pieces of large messages wait for the disk."""
 _TURN_COST_MAX: Final = 256
@@ -48,19 +51,9 @@ class ConnectionTransport(asyncio.BufferedProtocol):
     """One accepted connection: bytes between its transport and its Connection."""
 
     __slots__ = (
-        *(
-            "_accepted_ms",
-            "_close_deadline_ms",
-            "_end_reason",
-            "_is_ahead",
-            "_is_counted",
-            "_is_draining",
-            "_is_logged",
-            "_is_shut",
-        ),
-        *("_is_timed", "_open_deadline_ms", "_read_bytes", "_read_deadline_ms", "_server", "_slow_bytes_in"),
-        *("_slow_since_ms", "_unsent_bytes", "address"),
-        *("bytes_in", "handshake", "host", "id", "peer", "peer_info", "since_us", "transport"),
+        *("_deadlines", "_end_reason", "_is_ahead", "_is_counted", "_is_draining", "_is_logged", "_is_opening"),
+        *("_is_shut", "_is_timed", "_server", "address", "bytes_in", "handshake", "host", "id", "peer", "peer_info"),
+        *("since_us", "transport"),
     )
 
     transport: asyncio.Transport
@@ -75,7 +68,9 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         """The address of the peer, as limits count it."""
         self.handshake: asyncio.Task[None] | None = None
         """The task of the layers below AMQP, while it runs; a dropped connection cancels it."""
-        self._accepted_ms = time.monotonic_ns() // 1_000_000
+        self._deadlines = PeerDeadlines(time.monotonic_ns() // 1_000_000 + server.server_limits.handshake_ms)
+        self._is_opening = False
+        """Whether the peer has not opened, or is to send a token: each of its reads is looked at for that."""
         self._is_logged = False
         """Whether the log has a line for the open of the connection, so that it gets one for its end."""
         self._end_reason = ""
@@ -88,13 +83,6 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         """The bytes that the peer has sent."""
         self._is_counted = True
         """Whether the admission counts the connection."""
-        self._open_deadline_ms = self._close_deadline_ms = 0
-        self._unsent_bytes = -1
-        self._read_bytes = -1
-        """The bytes of output that the peer had taken at the last check; -1 before the first."""
-        self._read_deadline_ms = 0
-        self._slow_since_ms = self._slow_bytes_in = 0
-        """When an incomplete header or frame was first seen, 0 without one, and the input by then."""
         self._is_draining = False
         self._is_ahead = False
         """Whether pieces of its large messages wait for the disk, so that it is not read from."""
@@ -130,7 +118,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
             return
         limits = server.server_limits
         server.sockets[self.peer] = self
-        self._open_deadline_ms = self._accepted_ms + limits.handshake_ms
+        self._is_opening = True
         configure_socket(self.transport, write_timeout_ms=limits.write_timeout_ms)
         self.transport.set_write_buffer_limits(high=limits.output_high_bytes, low=limits.output_high_bytes // 4)
 
@@ -211,7 +199,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
             return
         except Exception as mistake:  # noqa: BLE001 - a bug, which ends only this connection
             peer.gateway.blame(peer, mistake)
-        if self._open_deadline_ms:
+        if self._is_opening:
             self._check_open(clock_us // 1000)
         budget = server.memory.budget
         if budget.held_bytes >= budget.high_bytes:
@@ -246,6 +234,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         if self._is_counted and not connection.is_ended and not peer.identity.awaits_token:
             server.admission.authenticated(self)
             self._is_logged = self._is_logged or log_opened(server.peer_log, self)
+        self._is_opening = peer.identity.awaits_token
         # A peer with a short idle timeout needs its first heartbeat before the next sweep.
         self.check_deadlines(now_ms)
 
@@ -436,29 +425,18 @@ class ConnectionTransport(asyncio.BufferedProtocol):
 
     def extend_deadlines(self, stall_ms: int, now_ms: int) -> None:
         """Extend the peer's deadlines by the time in which this process stood still: its bytes may lie unread."""
-        if self._open_deadline_ms:
-            self._open_deadline_ms += stall_ms
-        self._close_deadline_ms += stall_ms
-        self._read_deadline_ms += stall_ms
-        if self._slow_since_ms:
-            self._slow_since_ms += stall_ms
+        self._deadlines.extend(stall_ms)
         self.peer.connection.extend_deadlines(stall_ms, now_ms)
 
     def check_deadlines(self, now_ms: int) -> None:
         """Send a due heartbeat; drop a peer that is silent or sent no open in time."""
-        connection = self.peer.connection
-        if self.transport.is_closing() or self._is_shut:
-            self._check_close(now_ms)
+        connection, transport = self.peer.connection, self.transport
+        if transport.is_closing() or self._is_shut:
+            unsent_bytes, close_ms = transport.get_write_buffer_size(), self._server.limits.close_ms
+            if self._deadlines.misses_close(now_ms, unsent_bytes=unsent_bytes, close_ms=close_ms):
+                transport.abort()
             return
-        if self._open_deadline_ms and connection.remote_open is not None and not self.peer.identity.awaits_token:
-            self._open_deadline_ms = 0
-        if self._open_deadline_ms and now_ms > self._open_deadline_ms:
-            missing = "open" if connection.remote_open is None else "token"
-            why = f"no {missing} within {self._server.server_limits.handshake_ms} ms (handshake_ms)"
-            self._server.peer_log.warning("connection failed", self.address, reason=why)
-            self.transport.abort()
-            return
-        if self._is_unread(now_ms) or self._is_slow(now_ms):
+        if self._is_late(now_ms):
             return
         if self.peer.tokens is not None:
             self.peer.check_tokens()
@@ -476,47 +454,27 @@ class ConnectionTransport(asyncio.BufferedProtocol):
             self._is_timed = True
             self._server.call_later(due_ms - now_ms, self._timer_fired)
 
-    def _is_slow(self, now_ms: int) -> bool:
-        """Drop a peer that sends a header or a frame byte by byte; return whether it was dropped."""
-        least = self._server.server_limits.handshake_bytes_min
-        if not least or not self.peer.connection.incomplete_bytes or not self.transport.is_reading():
-            self._slow_since_ms = 0
-        elif not self._slow_since_ms:
-            self._slow_since_ms, self._slow_bytes_in = now_ms, self.bytes_in
-        elif (now_ms - self._slow_since_ms - _SLOW_MS) * least > (self.bytes_in - self._slow_bytes_in) * 1000:
-            self._end_reason = f"a frame came with less than {least} bytes a second (handshake_bytes_min)"
-            self._server.peer_log.warning("peer dropped", self.address, reason=self._end_reason)
+    def _is_late(self, now_ms: int) -> bool:
+        """Drop a peer that has missed a deadline; return whether it was dropped."""
+        deadlines, limits, connection = self._deadlines, self._server.server_limits, self.peer.connection
+        if connection.remote_open is not None and not self.peer.identity.awaits_token:
+            deadlines.opened()
+        if deadlines.misses_open(now_ms):
+            missing = "open" if connection.remote_open is None else "token"
+            why = f"no {missing} within {limits.handshake_ms} ms (handshake_ms)"
+            self._server.peer_log.warning("connection failed", self.address, reason=why)
             self.transport.abort()
             return True
-        return False
-
-    def _is_unread(self, now_ms: int) -> bool:
-        """Drop a peer that has read nothing for write_timeout_ms though output waits; return whether it was dropped."""
-        timeout_ms = self._server.server_limits.write_timeout_ms
         unsent_bytes = self.transport.get_write_buffer_size()
-        read_bytes = self.peer.connection.output.taken_bytes - unsent_bytes
-        if not unsent_bytes or read_bytes != self._read_bytes:
-            self._read_bytes, self._read_deadline_ms = read_bytes, now_ms + timeout_ms
-        elif timeout_ms and now_ms > self._read_deadline_ms:
-            self._end_reason = f"it read nothing for {timeout_ms} ms (write_timeout_ms)"
-            self._server.peer_log.warning(
-                "peer dropped",
-                self.address,
-                container=shown(self.peer.container),
-                reason=f"it read nothing for {timeout_ms} ms (write_timeout_ms)",
-                unsent_bytes=unsent_bytes,
-            )
+        is_read, bytes_in = self.transport.is_reading(), self.bytes_in
+        why = deadlines.missed(
+            now_ms, connection, limits, unsent_bytes=unsent_bytes, bytes_in=bytes_in, is_read=is_read
+        )
+        if why:
+            self._end_reason = why
+            log_dropped(self._server.peer_log, self, why, unsent_bytes)
             self.transport.abort()
-            return True
-        return False
-
-    def _check_close(self, now_ms: int) -> None:
-        """Abort a closed connection whose peer does not read the rest of its output."""
-        unsent_bytes = self.transport.get_write_buffer_size()
-        if unsent_bytes != self._unsent_bytes:
-            self._unsent_bytes, self._close_deadline_ms = unsent_bytes, now_ms + self._server.limits.close_ms
-        elif now_ms > self._close_deadline_ms:
-            self.transport.abort()
+        return bool(why)
 
     def _timer_fired(self) -> None:
         self._is_timed = False

@@ -19,6 +19,7 @@ from ambermq.protocol.amqp10.session.session import LINK_FRAME_COST
 from ambermq.protocol.auth.identity import Identity
 from ambermq.protocol.gateway.large.connection_uploads import ConnectionUploads
 from ambermq.protocol.server.connections.connection_transport import ConnectionTransport
+from ambermq.protocol.server.connections.peer_deadlines import PeerDeadlines
 from ambermq.protocol.server.limited_log import LimitedLog
 from ambermq.protocol.server_limits import ServerLimits
 from tests.protocol.peers import Wire
@@ -41,6 +42,9 @@ class _Transport:
     def get_write_buffer_size(self) -> int:
         return self.unsent_bytes
 
+    def is_reading(self) -> bool:
+        return True
+
     def abort(self) -> None:
         self.is_cut = True
 
@@ -57,7 +61,7 @@ def accepted(transport: _Transport, *, open_deadline_ms: int = 0) -> ConnectionT
     stub: Any = transport
     peer: Any = SimpleNamespace(connection=connection, handle_events=lambda: None, identity=Identity(), tokens=None)
     peer.uploads = ConnectionUploads(SimpleNamespace(limits=ServerLimits(), low=frozenset()))
-    socket.transport, socket.peer, socket._open_deadline_ms = stub, peer, open_deadline_ms
+    socket.transport, socket.peer, socket._deadlines = stub, peer, PeerDeadlines(open_deadline_ms)
     return socket
 
 
