@@ -342,13 +342,13 @@ class ConnectionGateway:
 
     def producer_ended(self, producer_link: ProducerLink, error: Error) -> None:
         """End a producer whose queue or muxer was deleted."""
-        self._transactions.doom(f"link {producer_link.link.name!r:.80} has ended: {error.description}")
+        self._transactions.doom(producer_link.link, error.description)
         self._links.remove(producer_link.link)
         producer_link.link.detach(closed=True, error=error)
 
     def producer_failed(self, producer_link: ProducerLink, error: Error) -> None:
         """End a producer whose message is refused, and which cannot learn that by an outcome."""
-        self._transactions.doom(f"link {producer_link.link.name!r:.80} has ended: {error.description}")
+        self._transactions.doom(producer_link.link, error.description)
         self._forget(producer_link.link)
         producer_link.link.detach(closed=True, error=error)
 
@@ -412,7 +412,7 @@ class ConnectionGateway:
 
     def _end_faulty(self, link: LinkEndpoint, error: AmqpError) -> None:
         """End a link because of its peer's fault."""
-        self._transactions.doom(f"link {link.name!r:.80} has ended: {error.description}")
+        self._transactions.doom(link, error.description)
         self._forget(link)
         link.detach(closed=True, error=Error(condition=Symbol(error.condition), description=error.description))
 
@@ -420,7 +420,7 @@ class ConnectionGateway:
         """End the links whose large messages stand still while the socket `is_read`; the server calls it regularly."""
         for one in self.uploads.idle(now_ms, is_read=is_read):
             why = f"nothing of a large message came for {self.gateway.limits.upload_idle_ms} ms (upload_idle_ms)"
-            self._transactions.doom(f"link {one.link.name!r:.80} has ended: {why}")
+            self._transactions.doom(one.link, why)
             self.close_link(one.link, Error(condition=Symbol(AmqpCondition.RESOURCE_LIMIT_EXCEEDED), description=why))
 
     def _requested(self, event: TransferRun) -> None:
@@ -472,7 +472,7 @@ class ConnectionGateway:
 
     def _detached(self, event: LinkDetached) -> None:
         if event.error is not None and event.link in self._links.producers:
-            self._transactions.doom(f"link {event.link.name!r:.80} has ended: {event.error.description}")
+            self._transactions.doom(event.link, event.error.description)
         is_stolen = event.error is not None and event.error.condition == LinkCondition.STOLEN
         end = LinkEnd.DETACH if is_stolen or not event.closed else None
         is_closed = event.closed and event.error is None

@@ -229,10 +229,10 @@ class ConnectionTransactions:
                 known.unsettled[delivery] = state
         return True
 
-    def doom(self, why: str) -> None:
-        """Refuse the commit of each open transaction: a message of it may be lost with the link that it was sent on."""
+    def doom(self, link: LinkEndpoint, why: str | None) -> None:
+        """Refuse the commit of each open transaction: a message of it may be lost with the link, which has ended."""
         for known in self._open.values():
-            known.transaction.doom(why)
+            known.transaction.doom(f"link {link.name!r:.80} has ended: {why}")
 
     def detached(self, link: LinkEndpoint) -> None:
         """Roll back the transactions of a link to the coordinator that has ended."""
