@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ambermq.engine.address import NodeKind, parse_address, queue_address, topic_address
 from ambermq.engine.commands import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer, Suspension
-from ambermq.engine.decide.context import Decision, DecisionContext, too_many
+from ambermq.engine.decide.context import Decision, DecisionContext, check_size, too_many
 from ambermq.engine.decide.end_nodes import context_after, end_nodes
 from ambermq.engine.decide.node_names import ADVANCED_MODE, muxer_id, node_at, queue_muxer, temporary_name, topic_muxer
 from ambermq.engine.decide.release_parts import CHANGES_PER_RETURN, release_part, release_unsent
@@ -129,9 +129,7 @@ def _queue(state: State, name: str, command: AttachProducer | AttachConsumer, co
 
 def _check_destination(destination: str, context: DecisionContext) -> None:
     """Raise Refused for a destination above `argument_bytes_max`: State holds it while the link lasts."""
-    size, size_max = len(destination.encode(errors="surrogatepass")), context.config.argument_bytes_max
-    if size > size_max:
-        raise Refused("amqp:invalid-field", f"a destination of {size} bytes: at most {size_max} (argument_bytes_max)")
+    check_size(destination, "the destination", bytes_max=context.config.argument_bytes_max, limit="argument_bytes_max")
 
 
 def _dynamic_node(state: State, wanted: Dynamic, context: DecisionContext) -> _Target:

@@ -14,7 +14,17 @@ from ambermq.engine.selectors.fields import Fields
 from ambermq.engine.transactions.reservations import Reservations
 from ambermq.log.buffer import Buffer
 
-__all__ = ["Decision", "DecisionContext", "Peek", "Read", "peek_nothing", "read_nothing", "signed", "too_many"]
+__all__ = [
+    "Decision",
+    "DecisionContext",
+    "Peek",
+    "Read",
+    "check_size",
+    "peek_nothing",
+    "read_nothing",
+    "signed",
+    "too_many",
+]
 
 
 Peek = Callable[[int, Sequence[int], Sequence[Entry | None]], Sequence[Fields | None] | None]
@@ -65,6 +75,13 @@ Decision = tuple[list[Event], list[Effect]]
 def too_many(things: str, limit: int) -> Refused:
     """Return the refusal of one object more than a limit allows."""
     return Refused("amqp:resource-limit-exceeded", f"at most {limit} {things} ({things}_max)")
+
+
+def check_size(text: str, what: str, *, bytes_max: int, limit: str) -> None:
+    """Raise Refused with amqp:invalid-field for a text that is larger than a limit."""
+    size = len(text.encode(errors="surrogatepass"))
+    if size > bytes_max:
+        raise Refused("amqp:invalid-field", f"{what} has {size} bytes, at most {bytes_max} ({limit})")
 
 
 def signed(events: list[Event], by: str) -> list[Event]:

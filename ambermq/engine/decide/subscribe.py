@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ambermq.engine.commands import AttachConsumer
 from ambermq.engine.decide.attachment_arguments import check_argument
-from ambermq.engine.decide.context import DecisionContext, too_many
+from ambermq.engine.decide.context import DecisionContext, check_size, too_many
 from ambermq.engine.decide.end_nodes import context_after
 from ambermq.engine.decide.node_names import subscription_name, topic_muxer
 from ambermq.engine.decide.release_parts import release_part
@@ -163,9 +163,7 @@ def _check_container(wanted: Subscription) -> None:
 
 def _check_owner(user: str, context: DecisionContext) -> None:
     """Raise Refused for a user whose name is too long for a record."""
-    size, size_max = len(user.encode(errors="surrogatepass")), context.config.name_bytes_max
-    if size > size_max:
-        raise Refused("amqp:invalid-field", f"the user's name has {size} bytes, at most {size_max} (name_bytes_max)")
+    check_size(user, "the user's name", bytes_max=context.config.name_bytes_max, limit="name_bytes_max")
 
 
 def _check_durable(wanted: Subscription, command: AttachConsumer, context: DecisionContext) -> None:

@@ -354,10 +354,7 @@ def member_id(state: State, named: str, config: EngineConfig) -> int:
 
 def existing_muxer(state: State, name: str, config: EngineConfig) -> Muxer:
     """Return the muxer of a name. Raises Refused."""
-    muxer_id = state.muxer_names.get(_muxer_name(name, config))
-    if muxer_id is None:
-        raise Refused("amqp:not-found", f"no muxer {name!r}")
-    return state.muxers[muxer_id]
+    return state.muxers[muxer_id(state, _muxer_name(name, config))]
 
 
 def _muxer_name(name: str, config: EngineConfig) -> str:

@@ -8,6 +8,7 @@ Rule 3. What this decision has added, and what open transactions keep, has taken
 Rule 4. For very many queues the fan-out in parts looks for a queue without room (wide_fanout.py).
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from ambermq.engine.commands import Publish
@@ -94,7 +95,7 @@ def to_queues(
         if reserved is not None and queue_id in reserved.counts:
             known = added.with_reserved(queue_id, reserved)
             left -= reserved.counts[queue_id]
-        if settings.message_bytes_max and (large := _first_large(command, settings.message_bytes_max)) < count:
+        if settings.message_bytes_max and (large := _first_large(command.sizes, settings.message_bytes_max)) < count:
             return _without_large(state, command, context, queues, added, queue, large)
         if settings.bytes_max:
             left = min(left, bytes_room(queue, command, known))
@@ -151,13 +152,14 @@ def _makes_room(settings: Settings, *, in_transaction: bool) -> bool:
 def _fitting(queue: Queue, command: Publish) -> int:
     """Return how many messages of a run come before one that the queue could not hold if it were empty."""
     bytes_max = queue.settings.bytes_max
-    sizes = [size_of(size_code(size)) for size in command.sizes] if bytes_max else []
-    return next((index for index, size in enumerate(sizes) if size > bytes_max), len(command.bodies))
+    if not bytes_max:
+        return len(command.bodies)
+    return _first_large([size_of(size_code(size)) for size in command.sizes], bytes_max)
 
 
-def _first_large(command: Publish, bytes_max: int) -> int:
-    """Return the index of the first message of a run that is larger than a limit; their number without one."""
-    return next((index for index, size in enumerate(command.sizes) if size > bytes_max), len(command.bodies))
+def _first_large(sizes: Sequence[int], bytes_max: int) -> int:
+    """Return the index of the first of some sizes that is larger than a limit; their number without one."""
+    return next((index for index, size in enumerate(sizes) if size > bytes_max), len(sizes))
 
 
 def _without_large(
