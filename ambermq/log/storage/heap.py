@@ -22,7 +22,7 @@ _KEPT_BYTES: Final = 8 << 20
 
 
 def keep_free_memory() -> None:
-    """Let the heap of the process keep up to 8 MiB of free memory at its end; do nothing on other C libraries.
+    """Make the heap of the process keep up to 8 MiB of free memory at its end; do nothing on other C libraries.
 
     `release_free_memory` returns that, too.
     """

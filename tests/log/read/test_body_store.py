@@ -166,7 +166,7 @@ def test_an_offset_that_no_batch_holds_is_damaged() -> None:
 
 
 def test_segments_are_opened_without_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sync on the same disk would wait for megabytes that nobody asked for."""
+    """A sync on the same disk would wait for megabytes that no read has asked for."""
     opened: list[tuple[str, bool]] = []
     open_file = SimulatedStorage.open
 
