@@ -21,8 +21,6 @@ MANY = 100
 MESSAGE = b"\x00\x53\x77\xa1\x04text"
 TAG = b"testDeliveryTag"
 SECOND: dict[str, Any] = {"rcv_settle_mode": 1}
-ACCEPTED = 0x24
-"""The code of the outcome accepted."""
 
 
 @pytest.fixture
@@ -86,7 +84,7 @@ def test_the_map_has_the_outcome_of_a_stored_message(wire: TcpWire, queue: str) 
     answer = again(wire, queue, role=False, unsettled={TAG: None}, **SECOND)
     assert answer.target is not None
     assert tags(answer) == {TAG}
-    assert [state.descriptor for state in (answer.unsettled or {}).values()] == [ACCEPTED]
+    assert [state.descriptor for state in (answer.unsettled or {}).values()] == [Accepted.CODE]
 
 
 def test_the_map_of_a_sender_is_cut_to_a_frame(wire: TcpWire, queue: str) -> None:
