@@ -5,6 +5,7 @@ import io.smallrye.reactive.messaging.MutinyEmitter;
 import io.smallrye.reactive.messaging.amqp.IncomingAmqpMetadata;
 import io.smallrye.reactive.messaging.amqp.OutgoingAmqpMetadata;
 import io.smallrye.reactive.messaging.providers.extension.HealthCenter;
+import io.vertx.amqp.AmqpMessage;
 import io.vertx.core.json.JsonObject;
 import jakarta.inject.Inject;
 import java.io.BufferedReader;
@@ -29,8 +30,11 @@ public final class App implements QuarkusApplication {
         ACK,
         /** The first message is nacked, the others are acknowledged. */
         NACK_FIRST,
+        /** No message is acknowledged, and the next one comes all the same. */
         HOLD,
     }
+
+    private static final int DEFAULT_PRIORITY = 4;
 
     @Inject
     @Channel("out")
@@ -61,6 +65,9 @@ public final class App implements QuarkusApplication {
     }
 
     private static Message<Object> message(JsonObject told) {
+        if (told.containsKey("group") || Integer.valueOf(0).equals(told.getInteger("priority"))) {
+            return Message.of(beyondMetadata(told));
+        }
         var metadata = OutgoingAmqpMetadata.builder().withDurable(true);
         if (told.containsKey("address")) {
             metadata.withAddress(told.getString("address"));
@@ -84,6 +91,21 @@ public final class App implements QuarkusApplication {
         }
         Object body = told.containsKey("body") ? told.getString("body") : Driver.large();
         return Message.of(body).addMetadata(metadata.build());
+    }
+
+    /**
+     * A message of Vert.x, a payload that the connector sends as it is. From metadata it does not send the priority 0,
+     * and it sends 0 instead of a negative group-sequence.
+     */
+    private static AmqpMessage beyondMetadata(JsonObject told) {
+        AmqpMessage message = AmqpMessage.create()
+                .durable(true)
+                .priority(told.getInteger("priority", DEFAULT_PRIORITY).shortValue())
+                .groupId(told.getString("group"))
+                .withBody(told.getString("body"))
+                .build();
+        message.unwrap().setGroupSequence(Integer.toUnsignedLong(told.getInteger("sequence", 0)));
+        return message;
     }
 
     @Incoming("in")
@@ -113,7 +135,7 @@ public final class App implements QuarkusApplication {
         return switch (outcome) {
             case ACK -> message.ack();
             case NACK_FIRST -> isFirst ? message.nack(new IllegalStateException("the first one fails")) : message.ack();
-            case HOLD -> new CompletableFuture<>();
+            case HOLD -> CompletableFuture.completedFuture(null);
         };
     }
 

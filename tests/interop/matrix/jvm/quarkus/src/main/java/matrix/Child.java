@@ -101,13 +101,18 @@ final class Child implements AutoCloseable {
         return message;
     }
 
+    /** Return so many messages, which must come. */
+    List<JsonObject> next(int count) {
+        List<JsonObject> messages = new ArrayList<>();
+        while (messages.size() < count) {
+            messages.add(next());
+        }
+        return messages;
+    }
+
     /** Return the texts of so many messages. */
     List<String> texts(int count) {
-        List<String> texts = new ArrayList<>();
-        while (texts.size() < count) {
-            texts.add(next().getString("body"));
-        }
-        return texts;
+        return new ArrayList<>(next(count).stream().map(message -> message.getString("body")).toList());
     }
 
     /** Return what comes until nothing does. */

@@ -133,7 +133,7 @@ final class Queues extends QueueRows {
             for (String each : List.of("one", "two")) {
                 app.send(new JsonObject().put("body", each).put("address", name + "." + each));
             }
-            List<JsonObject> got = List.of(app.next(), app.next());
+            List<JsonObject> got = app.next(2);
             same(List.of("one"), Child.of("in", got), "what the first has");
             same(List.of("two"), Child.of("other", got), "what the second has");
         }
@@ -141,8 +141,18 @@ final class Queues extends QueueRows {
     }
 
     @Override
-    String groups(String name) throws Driver.NotOffered {
-        throw new Driver.NotOffered("OutgoingAmqpMetadata has no group-sequence that closes a group");
+    String groups(String name) throws IOException {
+        try (Child app = app(name, "other.address", name, "outcome", "HOLD")) {
+            for (String text : Groups.TEXTS) {
+                app.send(new JsonObject()
+                        .put("body", text)
+                        .put("group", Groups.group(text))
+                        .put("sequence", Groups.sequence(text)));
+            }
+            List<JsonObject> got = app.next(Groups.TEXTS.size());
+            Groups.check(Child.of("in", got), Child.of("other", got));
+        }
+        return "by an AmqpMessage of Vert.x as the payload: OutgoingAmqpMetadata.withGroupSequence(-1) sends 0";
     }
 
     @Override

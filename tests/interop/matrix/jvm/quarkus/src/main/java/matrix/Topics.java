@@ -41,7 +41,7 @@ final class Topics extends TopicRows {
                 "other.address", name,
                 "other.capabilities", "topic")) {
             app.send("news");
-            List<JsonObject> got = List.of(app.next(), app.next());
+            List<JsonObject> got = app.next(2);
             same(List.of("news"), Child.of("in", got), "what the first gets");
             same(List.of("news"), Child.of("other", got), "what the second gets");
         }

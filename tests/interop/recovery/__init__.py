@@ -1,0 +1,1 @@
+"""Link recovery with real brokers over TCP: resumed links, unsettled maps, restarts."""
