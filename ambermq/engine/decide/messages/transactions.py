@@ -23,6 +23,7 @@ from ambermq.engine.decide.messages.duplicates import Duplicates, IdWindows, dup
 from ambermq.engine.decide.messages.last_values import Keys
 from ambermq.engine.decide.messages.overflow import displaced
 from ambermq.engine.decide.messages.stored import published
+from ambermq.engine.decide.outcome_room import limit_outcomes
 from ambermq.engine.effects import Answered, Effect, OutcomeApplied, Posted, PublishDone, RefusedCommand, Unfinished
 from ambermq.engine.entries.discard_reason import DiscardReason
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
@@ -164,6 +165,7 @@ def _committed(state: State, command: Discharge, context: DecisionContext) -> De
         offset += 1
         if queue.lifetime >= Lifetime.NO_MESSAGES:
             emptied.append(queue.id)
+    limit_outcomes(state, events, context.config)
     elapsed_us = state.elapsed_us(context.now_us)
     windows, runs_of_posts = IdWindows(state, context.now_us), iter(kept)
     for post in parts_of:
