@@ -379,7 +379,7 @@ class Queue(QueueContents, frozen=True):
             counters=self.counters.plus("purged", self.waiting - self.scheduled.count),
             keyed=self.keyed and only_words(self.keyed, words, self.scheduled),
             groups=with_codes(NO_GROUPS, [entry.group for entry in kept.values()]),
-            outcome_annotations=NO_ANNOTATIONS.changed((), kept.values()),
+            outcome_annotations=NO_ANNOTATIONS.with_entries(kept.values()),
         )
 
     def without(self, words: bytes, counter: str) -> "tuple[bytes, Queue]":
@@ -447,7 +447,7 @@ class Queue(QueueContents, frozen=True):
         groups = with_codes(self.groups, [entry.group for _, entry in arrived])
         changes: dict[str, Any] = {"entries": known.finish(), "groups": groups}
         if annotated := [entry for _, entry in arrived if entry.annotations or entry.marks is not None]:
-            changes["outcome_annotations"] = self.outcome_annotations.changed((), annotated)
+            changes["outcome_annotations"] = self.outcome_annotations.with_entries(annotated)
         queue = replace(self.push(words, total_size(words), now_us), **changes)
         return queue._with_levels_of(words) if self.settings.priorities else queue  # noqa: SLF001 - another value of it
 

@@ -7,7 +7,6 @@ A receiver chooses these bytes, and a queue may hold them for each message. So t
 limits it. The table is derived: the columns of each message hold its values. Equal values are one object.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeVar, final
 
@@ -31,7 +30,7 @@ _PAIR_BYTES: Final = 128
 def cost_of(value: Value) -> int:
     """Return the bytes of memory of a distinct value, with its place in the table."""
     if isinstance(value, str):
-        return _VALUE_BYTES + len(value.encode("utf-8", "replace"))
+        return _VALUE_BYTES + (len(value) if value.isascii() else len(value.encode("utf-8", "replace")))
     return _VALUE_BYTES + sum([_PAIR_BYTES + len(key) + len(one) for key, one in value])
 
 
@@ -43,6 +42,11 @@ def values_of(entry: Entry) -> list[Value]:
     if entry.set_aside_for is not None and entry.set_aside_for.description:
         values.append(entry.set_aside_for.description)
     return values
+
+
+def _count(counts: dict[Value, int], entry: Entry, change: int) -> None:
+    for value in values_of(entry):
+        counts[value] = counts.get(value, 0) + change
 
 
 @final
@@ -65,16 +69,20 @@ class OutcomeAnnotations(Struct, frozen=True):
 
     def recounted(self, before: Columns, after: Columns, words: bytes) -> "OutcomeAnnotations":
         """Return the table after the columns of packed words have changed."""
-        entries = [word >> 16 for word in unpack_words(words)]
-        return self.changed([before.get(one, PLAIN) for one in entries], [after.get(one, PLAIN) for one in entries])
+        counts: dict[Value, int] = {}
+        for word in unpack_words(words):
+            gone, come = before.get(word >> 16, PLAIN), after.get(word >> 16, PLAIN)
+            if gone is not PLAIN:
+                _count(counts, gone, -1)
+            if come is not PLAIN:
+                _count(counts, come, 1)
+        return self.with_counts(counts)
 
-    def changed(self, gone: Iterable[Entry], come: Iterable[Entry]) -> "OutcomeAnnotations":
-        """Return the table without the columns that are gone, and with those that have come."""
-        counts: Counter[Value] = Counter()
-        for entry in come:
-            counts.update(values_of(entry))
-        for entry in gone:
-            counts.subtract(values_of(entry))
+    def with_entries(self, entries: Iterable[Entry]) -> "OutcomeAnnotations":
+        """Return the table with the columns of messages that have come."""
+        counts: dict[Value, int] = {}
+        for entry in entries:
+            _count(counts, entry, 1)
         return self.with_counts(counts)
 
     def with_counts(self, counts: Mapping[Value, int]) -> "OutcomeAnnotations":
