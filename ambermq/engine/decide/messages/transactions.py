@@ -140,10 +140,7 @@ def _too_many(transaction: Transaction, context: DecisionContext) -> str:
         return f"it settles {len(transaction.retirements)} deliveries, at most {count_max} (transaction_messages_max)"
     size = 0
     for retirement in transaction.retirements.values():
-        outcome = retirement.outcome
-        text = len(outcome.condition) + len(outcome.description)
-        text += sum([len(key) + len(value) for key, value in outcome.annotations])
-        size += WORD_BYTES + text
+        size += WORD_BYTES + retirement.outcome.text_bytes
     if size > context.batch_bytes_max // _PART:
         return f"its outcomes have {size} bytes, at most {context.batch_bytes_max // _PART}"
     return ""
