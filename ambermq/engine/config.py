@@ -68,6 +68,10 @@ class EngineConfig:
     """The maximum of queues that a dead letter reaches through a muxer; one for more is set aside."""
     dead_letter_retry_ms: int = 1000
     """The time after which messages that are set aside are tried again."""
+    outcome_annotations_bytes_max: int = 64 << 20
+    """The maximum bytes of memory for what outcomes of receivers add to messages: the descriptions of dead letters, and
+    the annotations of the outcome modified. Equal ones of a queue count once, each with 256 bytes beside its own. What
+    exceeds it is left out."""
     dedup_ids_max: int = 100_000
     """The maximum of message-ids that a queue with `dedup_window_ms` remembers, at about 250 bytes each. The oldest are
     forgotten first."""

@@ -54,7 +54,7 @@ from tests.log.lives import CONFIG
 __all__ = ["LIVED", "Lived", "complete", "singles", "states_of"]
 
 LIVED = replace(CONFIG, hot_bytes_max=1 << 16, hot_large_bytes_max=1 << 16)
-_ENGINE = EngineConfig(chunk_bytes=1500, dispatch_messages_max=7, dedup_ids_max=20)
+_ENGINE = EngineConfig(chunk_bytes=1500, dispatch_messages_max=7, dedup_ids_max=20, outcome_annotations_bytes_max=4096)
 _READS_MAX = 1000
 _NAMES = ("one", "two", "three")
 _KEEPINGS = (Keeping(), Keeping(0, 5_000), Keeping(2, 5_000), Keeping(2, 300_000))
@@ -277,6 +277,11 @@ class Lived:
             consumer = self.rng.choice(held)[0]
             words = [word for one, word in held if one == consumer][: self.rng.randint(1, 4)]
             outcome = self.rng.choice((ACCEPTED, ACCEPTED, REJECTED, RELEASED, MODIFIED_FAILED))
+            text = str(words[0] % 40)
+            if outcome is REJECTED:
+                outcome = replace(outcome, condition="app:bad", description=text)
+            elif outcome is MODIFIED_FAILED and words[0] % 3:
+                outcome = replace(outcome, annotations=((b"\xa3\x01a", b"\xa1\x02" + text.rjust(2).encode()),))
             self.loop.submit(Settle(consumer, pack_words(words), outcome))
 
     def seldom(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final, final
 from msgspec import Struct
 
 from ambermq.engine.commands.messages import Publish
-from ambermq.engine.entries.outcome import Outcome
+from ambermq.engine.entries.outcome import ACCEPTED, Outcome
 
 __all__ = [
     "COMMITTED",
@@ -90,6 +90,8 @@ class Transaction(Struct, eq=False):
     """The bytes of its posts."""
     head_bytes: int = 0
     """The bytes of the records of its posts, without the messages."""
+    outcome_bytes: int = 0
+    """The bytes of the texts and annotations of its outcomes."""
     refusal: str = ""
     """Why it cannot be committed; empty if it can."""
     end: str = ""
@@ -102,9 +104,12 @@ class Transaction(Struct, eq=False):
     def retire(self, consumer: int, word: int, outcome: Outcome, *, is_settled: bool) -> None:
         """Note the outcome of a delivery; a later one takes its place."""
         known = self.retirements.get((consumer, word))
+        if outcome is not ACCEPTED:
+            self.outcome_bytes += outcome.text_bytes
         if known is None:
             self.retirements[consumer, word] = Retirement(outcome, is_settled)
         else:
+            self.outcome_bytes -= known.outcome.text_bytes
             known.outcome, known.is_settled = outcome, known.is_settled or is_settled
 
 

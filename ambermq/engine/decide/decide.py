@@ -41,6 +41,7 @@ from ambermq.engine.decide.messages.publish import publish
 from ambermq.engine.decide.messages.scheduled import SCHEDULE_DECISIONS
 from ambermq.engine.decide.messages.transactions import TRANSACTION_DECISIONS
 from ambermq.engine.decide.messages.uploads import UPLOAD_DECISIONS
+from ambermq.engine.decide.outcome_room import limit_outcomes
 from ambermq.engine.decide.suspend_link import kept_at_start
 from ambermq.engine.decide.update import UPDATE_DECISIONS
 from ambermq.engine.decide.wiring import WIRING_DECISIONS, existing_queue, predeclared
@@ -116,6 +117,8 @@ def _settle(state: State, command: Settle, context: DecisionContext) -> Decision
     if not taken:
         return [], effects
     event = Settled(context.next_offset, context.now_us, queue.id, command.consumer, command.outcome, taken)
+    if command.outcome.kind is not OutcomeKind.ACCEPTED:
+        limit_outcomes(state, [event], context.config)
     is_last = queue.lifetime >= Lifetime.NO_MESSAGES and queue.depth * WORD_BYTES == len(taken)
     if is_last and not (queue.settings.dead_letter and command.outcome.kind is OutcomeKind.REJECTED):
         return with_queue_end(state, [event], queue, context, effects)

@@ -23,6 +23,7 @@ from ambermq.engine.commands import (
     Suspension,
 )
 from ambermq.engine.decide.context import Decision, DecisionContext
+from ambermq.engine.decide.outcome_room import limit_outcomes
 from ambermq.engine.decide.release_parts import CHANGES_PER_RETURN
 from ambermq.engine.effects import NOW, Deliver, Effect, Unfinished
 from ambermq.engine.entries.delivery_key import delivery_key, word_of
@@ -160,6 +161,7 @@ def resumed(
     for outcome, words in _by_outcome(held, command.resumes).items():
         offset = context.next_offset + len(events)
         events.append(Settled(offset, context.now_us, queue, consumer, outcome, pack_words(words)))
+    limit_outcomes(state, events, context.config)
     return events, held
 
 

@@ -13,8 +13,7 @@ The marks are message annotations of each delivery. The bare message stays as it
 Encoded by the type system of AMQP 1.0, part 1, section 1.6.
 """
 
-from functools import lru_cache
-from typing import Final, final
+from typing import final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,8 +24,6 @@ __all__ = ["DESCRIPTION_BYTES_MAX", "Marks", "SetAsideFor", "cut_description", "
 
 DESCRIPTION_BYTES_MAX = 1024
 """The maximum UTF-8 bytes of the description. It is part of the fold, so it never changes."""
-_SHARED_MAX: Final = 1024
-"""The newest distinct descriptions whose messages share one text, at most 1 MiB of them."""
 
 
 @final
@@ -110,16 +107,10 @@ def _visited(
 
 
 def cut_description(condition: str, description: str) -> str:
-    """Return a consumer's error as one text of limited length; equal errors share one text."""
+    """Return a consumer's error as one text of limited length."""
     text = ": ".join(one for one in (condition, description) if one)
     if len(text) * 4 > DESCRIPTION_BYTES_MAX:
         text = text.encode("utf-8", "replace")[:DESCRIPTION_BYTES_MAX].decode("utf-8", "ignore")
-    return _shared(text)
-
-
-@lru_cache(maxsize=_SHARED_MAX)
-def _shared(text: str) -> str:
-    """Return the first of equal texts: a queue may have a million dead letters for one reason."""
     return text
 
 

@@ -32,6 +32,12 @@ class Outcome:
     """rejected: the description of the consumer's error; modified: why the broker has ended the delivery."""
 
     @property
+    def text_bytes(self) -> int:
+        """The size of its texts and annotations, which its receiver chooses."""
+        size = len(self.condition) + len(self.description)
+        return size + sum([len(key) + len(value) for key, value in self.annotations])
+
+    @property
     def returns(self) -> bool:
         """Whether the messages return to their queue."""
         return self.kind >= OutcomeKind.RELEASED

@@ -131,10 +131,11 @@ def settled(state: State, event: Settled) -> State:
     queue = state.queues.get(event.queue)
     if queue is None:
         return state
-    queues = state.queues.set(
-        event.queue, queue.settle(event.consumer, event.words, event.outcome, event.time_us - state.stepped_us)
-    )
-    state = replace(state, time_us=event.time_us, queues=queues)
+    after = queue.settle(event.consumer, event.words, event.outcome, event.time_us - state.stepped_us)
+    if after.outcome_annotations is queue.outcome_annotations:
+        state = replace(state, time_us=event.time_us, queues=state.queues.set(event.queue, after))
+    else:
+        state = state.with_queue(after, event.time_us)
     if state.suspended_held:
         return settled_of(state, event.consumer, len(event.words) // WORD_BYTES)
     return state

@@ -13,6 +13,7 @@ from ambermq.engine.entries.entry_word import pack_words, unpack_words
 from ambermq.engine.entries.marks import Marks, dead_letter_marks
 from ambermq.engine.events import Moved
 from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.queue_parts.outcome_annotations import NO_ANNOTATIONS
 from ambermq.engine.model.state import State
 
 __all__ = ["moved"]
@@ -26,18 +27,17 @@ def moved(state: State, event: Moved) -> State:
     words, columns = _arrivals(state, source, event)
     if not words:
         return state
-    queues, now_us = state.queues, state.elapsed_us(event.time_us)
+    now_us = state.elapsed_us(event.time_us)
     if event.reason is MoveReason.DUE:
-        queues = queues.set(source.id, source.deliver(event.words, words, columns, now_us))
-        return state.with_fields(time_us=event.time_us, queues=queues)
+        return state.with_queue(source.deliver(event.words, words, columns, now_us), event.time_us)
     if event.reason is not MoveReason.COPIED:
         counter = "dead_lettered" if event.reason.is_dead_letter else "moved"
-        queues = queues.set(source.id, source.without(event.words, counter)[1])
+        state = state.with_queue(source.without(event.words, counter)[1], event.time_us)
     for target in event.targets:
-        queue = queues.get(target)
+        queue = state.queues.get(target)
         if queue is not None:
-            queues = queues.set(target, queue.receive(words, columns, now_us))
-    return state.with_fields(time_us=event.time_us, queues=queues)
+            state = state.with_queue(queue.receive(words, columns, now_us), event.time_us)
+    return state.with_fields(time_us=event.time_us)
 
 
 def _arrivals(state: State, source: Queue, event: Moved) -> tuple[bytes, list[tuple[int, Entry]]]:
@@ -45,6 +45,8 @@ def _arrivals(state: State, source: Queue, event: Moved) -> tuple[bytes, list[tu
     words: list[int] = []
     columns: list[tuple[int, Entry]] = []
     entries = source.entries
+    target = state.queues.get(event.targets[0]) if event.targets else None
+    known = NO_ANNOTATIONS if target is None else target.outcome_annotations
     marks: dict[tuple[int, int], Marks | None] = {}
     for offset, word in enumerate(unpack_words(event.words), event.offset):
         if not source.holds(word):
@@ -53,11 +55,13 @@ def _arrivals(state: State, source: Queue, event: Moved) -> tuple[bytes, list[tu
         # Neighbours mostly have equal marks and share one value; the key holds what it is made of.
         key = id(before.marks), id(before.set_aside_for)
         if key not in marks:
-            marks[key] = _known(state, event, _marks(before, source, event))
+            marks[key] = _known(target, event, _marks(before, source, event))
         words.append(offset << 16 | word & 0xFFFF)
         entry = _entry(before, word >> 16, marks[key])
         if event.reason is MoveReason.DUE and before.expires_us:
             entry = replace(entry, expires_us=before.expires_us)
+        if entry.annotations:
+            entry = replace(entry, annotations=known.shared(entry.annotations))
         columns.append((offset, entry))
     return pack_words(words), columns
 
@@ -74,11 +78,18 @@ def _entry(before: Entry, entry: int, marks: Marks | None) -> Entry:
     )
 
 
-def _known(state: State, event: Moved, marks: Marks | None) -> Marks | None:
-    """Return marks, or the equal ones of the message that came right before: a fold has each message by itself."""
-    target = None if marks is None else state.queues.get(event.targets[0])
-    last = None if target is None else target.entries.get(event.offset - 1, PLAIN).marks
-    return last if last == marks else marks
+def _known(target: Queue | None, event: Moved, marks: Marks | None) -> Marks | None:
+    """Return marks, or the equal ones of the message that came right before: a fold has each message by itself.
+
+    Their description is the object that the target has for it.
+    """
+    if target is None or marks is None:
+        return marks
+    last = target.entries.get(event.offset - 1, PLAIN).marks
+    if last == marks:
+        return last
+    text = target.outcome_annotations.shared(marks.description)
+    return marks if text is marks.description else replace(marks, description=text)
 
 
 def _marks(before: Entry, source: Queue, event: Moved) -> Marks | None:

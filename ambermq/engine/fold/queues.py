@@ -56,6 +56,7 @@ def queue_deleted(state: State, event: QueueDeleted) -> State:
         queues=state.queues.delete(event.queue),
         deduplicating=without_keys(state.deduplicating, [event.queue]),
         queue_names=without_name(state.queue_names, queue.name, event.queue),
+        outcome_annotations_bytes=state.outcome_annotations_bytes - queue.outcome_annotations.size,
     )
 
 

@@ -6,7 +6,7 @@ Rule 3. Here stands in which list an entry is. What its columns say after a tran
 """
 
 from collections.abc import Iterable, Sequence
-from typing import final
+from typing import Any, Final, final
 
 from msgspec.structs import replace
 
@@ -35,6 +35,7 @@ from ambermq.engine.model.queue_parts.levels import (
     without_below,
     without_words,
 )
+from ambermq.engine.model.queue_parts.outcome_annotations import NO_ANNOTATIONS, OutcomeAnnotations
 from ambermq.engine.model.queue_parts.scheduled_times import with_dues
 from ambermq.engine.model.queue_parts.word_ranges import last_entry, words_below, words_between
 from ambermq.engine.settings.queue_settings import Settings
@@ -42,6 +43,8 @@ from ambermq.snapshot.persistent_map import PersistentMap
 from ambermq.snapshot.persistent_queue import EMPTY_QUEUE, PersistentQueue
 
 __all__ = ["Queue", "new_queue"]
+
+_NO_CHANGES: Final[dict[str, Any]] = {}
 
 
 @final
@@ -209,25 +212,38 @@ class Queue(QueueContents, frozen=True):
 
     def _accepted(self, taken: bytes, acquired: Holdings) -> "Queue":
         count = len(taken) // WORD_BYTES
-        entries, exclusions, timed = columns.without(self.entries, self.exclusions, self.timed, taken)
         size = total_size(taken)
         return replace(
             self,
             acquired=acquired,
-            entries=entries,
-            exclusions=exclusions,
-            timed=timed,
             size=self.size - size,
             acquired_count=self.acquired_count - count,
             acquired_size=self.acquired_size - size,
             accepted=self.accepted + count,
             keyed=self.keyed and without_keys(self.keyed, taken),
-            groups=self.groups and self._groups_without(taken),
+            **(self._columns_without(taken) if self.entries else _NO_CHANGES),
         )
+
+    def _columns_without(self, words: bytes) -> dict[str, Any]:
+        """Return the fields that change with the end of the columns of packed words."""
+        entries, exclusions, timed = columns.without(self.entries, self.exclusions, self.timed, words)
+        return {
+            "entries": entries,
+            "exclusions": exclusions,
+            "timed": timed,
+            "groups": self.groups and self._groups_without(words),
+            "outcome_annotations": self._annotations_after(entries, words),
+        }
+
+    def _annotations_after(self, entries: columns.Columns, words: bytes) -> OutcomeAnnotations:
+        """Return `outcome_annotations` after the columns of packed words have changed to those in `entries`."""
+        known = self.outcome_annotations
+        return known and known.recounted(self.entries, entries, words)
 
     def _rejected(self, taken: bytes, acquired: Holdings, outcome: Outcome) -> "Queue":
         """Return the queue with rejected words set aside, for its dead-letter target."""
-        why = SetAsideFor(MoveReason.REJECTED, cut_description(outcome.condition, outcome.description))
+        known, text = self.outcome_annotations, cut_description(outcome.condition, outcome.description)
+        why = SetAsideFor(MoveReason.REJECTED, known.shared(text))
         entries, exclusions = columns.set_aside(self.entries, self.exclusions, taken, why)
         return replace(
             self,
@@ -238,31 +254,30 @@ class Queue(QueueContents, frozen=True):
             entries=entries,
             exclusions=exclusions,
             keyed=self.keyed and without_keys(self.keyed, taken),
+            outcome_annotations=known.recounted(self.entries, entries, taken) if known or text else known,
         )
 
     def _archived(self, taken: bytes, acquired: Holdings, counter: str) -> "Queue":
         count = len(taken) // WORD_BYTES
-        entries, exclusions, timed = columns.without(self.entries, self.exclusions, self.timed, taken)
         size = total_size(taken)
         return replace(
             self,
             acquired=acquired,
             acquired_count=self.acquired_count - count,
             acquired_size=self.acquired_size - size,
-            entries=entries,
-            exclusions=exclusions,
-            timed=timed,
             size=self.size - size,
             counters=self.counters.plus(counter, count),
             keyed=self.keyed and without_keys(self.keyed, taken),
-            groups=self.groups and self._groups_without(taken),
+            **self._columns_without(taken),
         )
 
     def _return_entries(self, taken: bytes, acquired: Holdings, consumer: int, outcome: Outcome) -> "Queue":
         count = len(taken) // WORD_BYTES
-        entries, exclusions = self.entries, self.exclusions
+        entries, exclusions, annotations = self.entries, self.exclusions, self.outcome_annotations
         if outcome.delivery_failed or outcome.undeliverable_here or outcome.annotations:
-            entries, exclusions = columns.modified(entries, exclusions, taken, consumer, outcome)
+            entries, exclusions = columns.modified(entries, exclusions, taken, consumer, outcome, annotations.shared)
+        if outcome.annotations:
+            annotations = annotations.recounted(self.entries, entries, taken)
         if self.settings.lock_ms:
             entries = with_attempts(entries, taken)
         returned, levels = self._with_returned(taken)
@@ -276,6 +291,7 @@ class Queue(QueueContents, frozen=True):
             entries=entries,
             exclusions=exclusions,
             counters=self.counters.plus("failed" if outcome.delivery_failed else "released", count),
+            outcome_annotations=annotations,
         )
 
     def _delay_entries(
@@ -332,21 +348,17 @@ class Queue(QueueContents, frozen=True):
         from_aside, from_delayed = words_below(self.aside, before), words_below(self.delayed, before)
         from_levels, levels = without_below(self.levels, before)
         removed = from_returned + from_ready + from_aside + from_delayed + from_levels
-        entries, exclusions, timed = columns.without(self.entries, self.exclusions, self.timed, removed)
         return replace(
             self,
             ready=self.ready.pop(len(from_ready) // WORD_BYTES)[1],
             returned=self.returned.pop(len(from_returned) // WORD_BYTES)[1],
             aside=self.aside.pop(len(from_aside) // WORD_BYTES)[1],
             delayed=self.delayed.pop(len(from_delayed) // WORD_BYTES)[1],
-            entries=entries,
-            exclusions=exclusions,
-            timed=timed,
             size=self.size - total_size(removed),
             counters=self.counters.plus("purged", len(removed) // WORD_BYTES),
             levels=levels,
             keyed=self.keyed and without_keys(self.keyed, removed),
-            groups=self.groups and self._groups_without(removed),
+            **self._columns_without(removed),
         )
 
     def _purge_all(self) -> "Queue":
@@ -367,6 +379,7 @@ class Queue(QueueContents, frozen=True):
             counters=self.counters.plus("purged", self.waiting - self.scheduled.count),
             keyed=self.keyed and only_words(self.keyed, words, self.scheduled),
             groups=with_codes(NO_GROUPS, [entry.group for entry in kept.values()]),
+            outcome_annotations=NO_ANNOTATIONS.with_entries(kept.values()),
         )
 
     def without(self, words: bytes, counter: str) -> "tuple[bytes, Queue]":
@@ -377,13 +390,10 @@ class Queue(QueueContents, frozen=True):
         removed, rest = self._without_waiting(words)
         if not removed:
             return removed, self
-        entries, exclusions, timed = columns.without(self.entries, self.exclusions, self.timed, removed)
         counters = self.counters.plus(counter, len(removed) // WORD_BYTES) if counter else self.counters
         size = self.size - total_size(removed)
         keyed = self.keyed and without_keys(self.keyed, removed)
-        groups = self.groups and self._groups_without(removed)
-        after = {"entries": entries, "exclusions": exclusions, "timed": timed, "groups": groups}
-        left = replace(rest, size=size, counters=counters, **after)
+        left = replace(rest, size=size, counters=counters, **self._columns_without(removed))
         return removed, left if keyed is self.keyed else replace(left, keyed=keyed)
 
     def _without_waiting(self, words: bytes) -> "tuple[bytes, Queue]":
@@ -435,7 +445,10 @@ class Queue(QueueContents, frozen=True):
         known, arrived = self.entries.mutate(), tuple(entries)
         known.update(arrived)
         groups = with_codes(self.groups, [entry.group for _, entry in arrived])
-        queue = replace(self.push(words, total_size(words), now_us), entries=known.finish(), groups=groups)
+        changes: dict[str, Any] = {"entries": known.finish(), "groups": groups}
+        if annotated := [entry for _, entry in arrived if entry.annotations or entry.marks is not None]:
+            changes["outcome_annotations"] = self.outcome_annotations.with_entries(annotated)
+        queue = replace(self.push(words, total_size(words), now_us), **changes)
         return queue._with_levels_of(words) if self.settings.priorities else queue  # noqa: SLF001 - another value of it
 
     def deliver(self, words: bytes, arrivals: bytes, entries: "Sequence[tuple[int, Entry]]", now_us: int) -> "Queue":

@@ -22,6 +22,7 @@ from ambermq.engine.model.queue_parts.groups import NO_GROUPS, Groups
 from ambermq.engine.model.queue_parts.id_window import NO_IDS, IdWindow
 from ambermq.engine.model.queue_parts.last_values import LastValues
 from ambermq.engine.model.queue_parts.levels import NO_LEVELS, Levels, count_of, level_of, lists_of
+from ambermq.engine.model.queue_parts.outcome_annotations import NO_ANNOTATIONS, OutcomeAnnotations
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.snapshot.persistent_column import EMPTY_COLUMN, PersistentColumn
 from ambermq.snapshot.persistent_map import PersistentMap
@@ -85,6 +86,8 @@ class QueueContents(Struct, frozen=True):
     """The number of its messages of each group. Each has columns, which say which."""
     dues: PersistentColumn = EMPTY_COLUMN
     """When each entry of `scheduled` is available, in elapsed time."""
+    outcome_annotations: OutcomeAnnotations = NO_ANNOTATIONS
+    """What outcomes have added to its messages. Each has columns, which hold it."""
 
     @property
     def available(self) -> int:

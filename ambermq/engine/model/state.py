@@ -117,6 +117,8 @@ class State(Struct, frozen=True):
     """The kept delivery-tags by producer, or by the suspended link that it was."""
     uploads: "PersistentMap[int, PersistentQueue]" = _NO_UPLOADS
     """The chunk records of messages that arrive piece by piece: words by the offset of the first one."""
+    outcome_annotations_bytes: int = 0
+    """The bytes of what outcomes have added to messages: the sum over the queues, so that a decision finds it."""
 
     def elapsed_us(self, time_us: int) -> int:
         """Return the elapsed time at the time of an event: timers go by it, since no step of the clock changes it."""
@@ -124,7 +126,11 @@ class State(Struct, frozen=True):
 
     def with_queue(self, queue: Queue, time_us: int) -> "State":
         """Return the state with another version of one queue."""
-        return replace(self, time_us=time_us, queues=self.queues.set(queue.id, queue))
+        before = self.queues.get(queue.id)
+        annotations_bytes = self.outcome_annotations_bytes + queue.outcome_annotations.size
+        annotations_bytes -= 0 if before is None else before.outcome_annotations.size
+        queues = self.queues.set(queue.id, queue)
+        return replace(self, time_us=time_us, queues=queues, outcome_annotations_bytes=annotations_bytes)
 
     def with_fields(self, **changes: object) -> "State":
         """Return the state with some fields replaced."""

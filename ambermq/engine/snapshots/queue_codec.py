@@ -6,6 +6,7 @@
 Rule. Counts are compared with those that were written; a difference is an ImageFault.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from typing import Final
@@ -24,6 +25,7 @@ from ambermq.engine.model.queue_parts.groups import NO_GROUPS, with_codes
 from ambermq.engine.model.queue_parts.id_window import IdWindow, window_of
 from ambermq.engine.model.queue_parts.last_values import restored
 from ambermq.engine.model.queue_parts.levels import NO_LEVELS, Levels, count_of, with_words
+from ambermq.engine.model.queue_parts.outcome_annotations import NO_ANNOTATIONS, Value, values_of
 from ambermq.engine.model.state import State
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.engine.snapshots.image_blocks import ImageFault, in_order, map_of, sorted_items
@@ -150,6 +152,7 @@ class QueueParts:
         self.rows: list[QueueRow] = []
         self.entries: dict[int, dict[int, Entry]] = {}
         self._marks = SharedMarks()
+        self._annotations: dict[int, Counter[Value]] = {}
 
     def take_queues(self, payload: bytes) -> None:
         """Add the rows of a block."""
@@ -163,6 +166,10 @@ class QueueParts:
                 # An entry takes two bytes in the file and hundreds in memory, and no other check bounds their number.
                 raise ImageFault(f"more entries of queue {row.queue} than the {count} words on it")
             self._marks.share(row.entry)
+            if values := values_of(row.entry):
+                counts = self._annotations.setdefault(row.queue, Counter())
+                for value in values:
+                    counts[value] += len(row.offsets)
             offset = 0
             for gap in row.offsets:
                 offset += gap
@@ -224,6 +231,7 @@ class QueueParts:
             ids,
             with_codes(NO_GROUPS, [entry.group for entry in entries.values()]),
             dues,
+            NO_ANNOTATIONS.with_counts(self._annotations.get(row.id, {})),
         )
 
     def _ids(self, row: QueueRow) -> IdWindow:

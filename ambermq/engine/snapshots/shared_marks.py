@@ -1,6 +1,8 @@
 """Marks of a snapshot: equal ones become one value, and equal texts one text, as they are in the state of a broker.
 
-Rule: the newest are known, a limited number. So a snapshot with ever other texts takes no more memory while it is read.
+Rule 1. The newest marks are known, a limited number. So a snapshot with ever other marks takes no more memory while it
+        is read.
+Rule 2. All texts and annotations are known: the queues count each distinct one (outcome_annotations.py).
 """
 
 from typing import Final, final
@@ -9,6 +11,7 @@ from msgspec.structs import force_setattr
 
 from ambermq.engine.entries.entry import Entry
 from ambermq.engine.entries.marks import Marks, SetAsideFor
+from ambermq.engine.model.queue_parts.columns import Annotations
 
 __all__ = ["SharedMarks"]
 
@@ -22,6 +25,7 @@ class SharedMarks:
     def __init__(self) -> None:
         self._values: dict[Marks | SetAsideFor, Marks | SetAsideFor] = {}
         self._texts: dict[str, str] = {}
+        self._annotations: dict[Annotations, Annotations] = {}
 
     def share(self, entry: Entry) -> None:
         """Replace the marks of an entry that was just read, and that nothing else has yet, by equal ones."""
@@ -30,6 +34,8 @@ class SharedMarks:
             force_setattr(entry, "marks", self._shared(entry.marks))
         if entry.set_aside_for is not None:
             force_setattr(entry, "set_aside_for", self._shared(entry.set_aside_for))
+        if entry.annotations:
+            force_setattr(entry, "annotations", self._annotations.setdefault(entry.annotations, entry.annotations))
 
     def _shared(self, value: Marks | SetAsideFor) -> Marks | SetAsideFor:
         known = self._values.get(value)
@@ -37,16 +43,8 @@ class SharedMarks:
             return known
         for name in ("description", "source", "first_source"):
             if text := getattr(value, name, ""):
-                force_setattr(value, name, self._text(text))
+                force_setattr(value, name, self._texts.setdefault(text, text))
         if len(self._values) >= _KNOWN_MAX:
             self._values.clear()
         self._values[value] = value
         return value
-
-    def _text(self, text: str) -> str:
-        known = self._texts.get(text)
-        if known is None:
-            if len(self._texts) >= _KNOWN_MAX:
-                self._texts.clear()
-            known = self._texts[text] = text
-        return known

@@ -151,15 +151,17 @@ class _Parts:
             raise ImageFault(f"chunks of arriving messages: expected {head.chunks or 0}, found {chunks}")
         rows = self.queues.rows
         consumers = Counter(one.queue for one in links.consumers.values())
+        queues = {row.id: self.queues.queue(row, consumers[row.id]) for row in rows}
         return EMPTY_STATE.with_fields(
             epoch=head.epoch,
             time_us=head.time_us,
             mode=VhostMode.AUTOMATIC if head.mode is msgspec.UNSET else head.mode,
             stepped_us=head.stepped_us or 0,
             deduplicating=PersistentMap({row.id: None for row in rows if row.settings.dedup_window_ms}),
-            queues=PersistentMap({row.id: self.queues.queue(row, consumers[row.id]) for row in rows}),
+            queues=PersistentMap(queues),
             queue_names=PersistentMap({row.name: row.id for row in rows if row.named}),
             uploads=map_of(uploads),
+            outcome_annotations_bytes=sum([queue.outcome_annotations.size for queue in queues.values()]),
             **self.muxers.fields(),
             **links.fields({row.id for row in rows}),
         )

@@ -92,7 +92,7 @@ class OpenTransactions:
         self._size -= transaction.size
         # A client may never discharge it.
         transaction.posts, transaction.retirements = [], {}
-        transaction.count = transaction.size = transaction.head_bytes = 0
+        transaction.count = transaction.size = transaction.head_bytes = transaction.outcome_bytes = 0
 
     def take_late(self, now_us: int) -> Transaction | None:
         """Return the oldest transaction if it is too old, and mark it as ended; None if it is not."""

@@ -102,6 +102,8 @@ VHOST_METRICS: Final = (
     _counter("messages_rejected", "Deliveries that consumers rejected."),
     _counter("messages_released", "Deliveries that consumers returned, not as failed."),
     _counter("messages_unroutable", "Messages that no queue took, released to their producers."),
+    _gauge("outcome_annotations_bytes", "Memory of the descriptions and annotations that outcomes left on messages."),
+    _gauge("outcome_annotations_bytes_max", "Maximum of these bytes; what exceeds it is left out."),
     _counter("outcomes_late", "Outcomes of consumers that came after the end of a lock, and changed nothing."),
     _gauge("producers", "Links that send."),
     _gauge("producers_starved", "Those of them that have no credit."),

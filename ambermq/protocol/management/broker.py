@@ -59,6 +59,8 @@ BROKER_ATTRIBUTES: Final = (
     "messages_rejected",
     "messages_released",
     "messages_unroutable",
+    "outcome_annotations_bytes",
+    "outcome_annotations_bytes_max",
     "outcomes_late",
     "process_memory_bytes",
     "process_memory_high_bytes",

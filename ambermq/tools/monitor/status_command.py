@@ -59,6 +59,7 @@ def status_lines(figures: Mapping[str, Any], rates: Mapping[str, float]) -> list
         _line("returned", ", ".join(f"{name} {rates[f'messages_{name}']:,.0f}/s" for name in _RETURNED)),
         _line("links", _links(figures)),
         *_suspended(figures),
+        *_annotations(figures),
         _line("disk", _disk(figures)),
         _line("memory", f"{_size(figures, 'memory_bytes')} of {_size(figures, 'memory_bytes_max')} held for peers"),
         _line("process", _process(figures)),
@@ -105,6 +106,13 @@ def _suspended(figures: Mapping[str, Any]) -> list[str]:
     """Return a line if there are suspended links."""
     count, held = figures.get("suspended_links") or 0, figures.get("suspended_deliveries") or 0
     return [_line("suspended", f"{count:,} links, which keep {held:,} deliveries")] if count else []
+
+
+def _annotations(figures: Mapping[str, Any]) -> list[str]:
+    """Return a line if outcomes have left descriptions or annotations on messages."""
+    held = _size(figures, "outcome_annotations_bytes")
+    text = f"{held} of {_size(figures, 'outcome_annotations_bytes_max')} from outcomes"
+    return [_line("annotations", text)] if figures.get("outcome_annotations_bytes") else []
 
 
 def _disk(figures: Mapping[str, Any]) -> str:

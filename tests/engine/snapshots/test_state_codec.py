@@ -72,12 +72,13 @@ def test_every_attribute_is_known_to_the_image() -> None:
         *("draws", "subscriptions", "subscription_queues", "no_locals", "links", "receivers", "mode", "stepped_us"),
         "deduplicating",
         *("suspended", "suspended_ids", "suspended_held", "tags"),
-        "uploads",
+        *("uploads", "outcome_annotations_bytes"),
     ]
     assert [*Queue.__struct_fields__] == [
         *("id", "name", "settings", "ready", "returned", "acquired", "entries", "exclusions", "size"),
         *("acquired_count", "acquired_size", "published", "delivered", "accepted", "counters", "lifetime", "consumers"),
         *("aside", "timed", "runs", "delayed", "scheduled", "levels", "keyed", "ids", "groups", "dues"),
+        "outcome_annotations",
     ]
     assert [*Entry.__struct_fields__] == [
         *(

@@ -11,6 +11,7 @@ from typing import Any, Final
 from ambermq.engine.commands import SettleNamed, TakeDeferred
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.end_nodes import with_queue_end
+from ambermq.engine.decide.outcome_room import limit_outcomes
 from ambermq.engine.decide.wiring import existing_queue
 from ambermq.engine.effects import Answered
 from ambermq.engine.entries.entry import PLAIN
@@ -82,6 +83,7 @@ def _settle_named(state: State, command: SettleNamed, context: DecisionContext) 
     for consumer, words in holders_of(queue, command.deliveries, command.consumers):
         offset = context.next_offset + len(events)
         events.append(Settled(offset, context.now_us, queue.id, consumer, command.outcome, words))
+    limit_outcomes(state, events, context.config)
     return with_queue_end(state, events, queue, context, [Answered(command.key, {})])
 
 

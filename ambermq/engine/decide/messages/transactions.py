@@ -23,6 +23,7 @@ from ambermq.engine.decide.messages.duplicates import Duplicates, IdWindows, dup
 from ambermq.engine.decide.messages.last_values import Keys
 from ambermq.engine.decide.messages.overflow import displaced
 from ambermq.engine.decide.messages.stored import published
+from ambermq.engine.decide.outcome_room import limit_outcomes
 from ambermq.engine.effects import Answered, Effect, OutcomeApplied, Posted, PublishDone, RefusedCommand, Unfinished
 from ambermq.engine.entries.discard_reason import DiscardReason
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words
@@ -139,10 +140,7 @@ def _too_many(transaction: Transaction, context: DecisionContext) -> str:
         return f"it settles {len(transaction.retirements)} deliveries, at most {count_max} (transaction_messages_max)"
     size = 0
     for retirement in transaction.retirements.values():
-        outcome = retirement.outcome
-        text = len(outcome.condition) + len(outcome.description)
-        text += sum([len(key) + len(value) for key, value in outcome.annotations])
-        size += WORD_BYTES + text
+        size += WORD_BYTES + retirement.outcome.text_bytes
     if size > context.batch_bytes_max // _PART:
         return f"its outcomes have {size} bytes, at most {context.batch_bytes_max // _PART}"
     return ""
@@ -164,6 +162,7 @@ def _committed(state: State, command: Discharge, context: DecisionContext) -> De
         offset += 1
         if queue.lifetime >= Lifetime.NO_MESSAGES:
             emptied.append(queue.id)
+    limit_outcomes(state, events, context.config)
     elapsed_us = state.elapsed_us(context.now_us)
     windows, runs_of_posts = IdWindows(state, context.now_us), iter(kept)
     for post in parts_of:

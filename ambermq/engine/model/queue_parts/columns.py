@@ -15,6 +15,7 @@ from ambermq.engine.entries.outcome import Outcome
 from ambermq.snapshot.persistent_map import PersistentMap
 
 __all__ = [
+    "Annotations",
     "Columns",
     "delayed",
     "modified",
@@ -31,6 +32,8 @@ EXCLUSIONS_MAX = 64
 ANNOTATIONS_BYTES_MAX = 65_536
 
 Columns = PersistentMap[int, Entry]
+Annotations = tuple[tuple[bytes, bytes], ...]
+"""Message annotations: pairs of encoded key and encoded value, sorted by key."""
 
 
 def with_expiry(columns: Columns, first: int, count: int, expires_us: int) -> Columns:
@@ -67,8 +70,18 @@ def with_groups(columns: Columns, words: bytes, first: int, codes: bytes) -> tup
     return entries.finish(), added
 
 
-def modified(columns: Columns, exclusions: int, words: bytes, consumer: int, outcome: Outcome) -> tuple[Columns, int]:
-    """Return columns and the number of those that exclude a consumer, after an outcome over packed words."""
+def modified(
+    columns: Columns,
+    exclusions: int,
+    words: bytes,
+    consumer: int,
+    outcome: Outcome,
+    shared: Callable[[Annotations], Annotations],
+) -> tuple[Columns, int]:
+    """Return columns and the number of those that exclude a consumer, after an outcome over packed words.
+
+    `shared` returns the object that the queue has for annotations.
+    """
     entries = columns.mutate()
     known, after = None, PLAIN
     for word in unpack_words(words):
@@ -78,6 +91,8 @@ def modified(columns: Columns, exclusions: int, words: bytes, consumer: int, out
             after = before.modified(
                 outcome, consumer, exclusions_max=EXCLUSIONS_MAX, annotations_bytes_max=ANNOTATIONS_BYTES_MAX
             )
+            if outcome.annotations:
+                after = replace(after, annotations=shared(after.annotations))
         entries[word >> 16] = after
         exclusions += bool(after.excluded) - bool(before.excluded)
     return entries.finish(), exclusions

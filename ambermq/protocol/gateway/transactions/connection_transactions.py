@@ -115,8 +115,9 @@ class ConnectionTransactions:
         return any(link.session is session for link in self._links)
 
     def surveyed_bytes(self) -> int:
-        """Return the memory of the messages of open transactions."""
-        return sum([one.transaction.size for one in self._open.values()]) if self._open else 0
+        """Return the memory of the messages and of the outcomes of open transactions."""
+        opened = [one.transaction for one in self._open.values()] if self._open else ()
+        return sum([one.size + one.outcome_bytes for one in opened])
 
     def find(self, transaction_id: bytes) -> Transaction | None:
         """Return an open transaction; None if there is none of that id."""
@@ -215,6 +216,10 @@ class ConnectionTransactions:
         is_too_large = len(transaction.retirements) + new > count_max
         if is_too_large:
             transaction.doom(f"it settles more than {count_max} deliveries (transaction_messages_max)")
+        bytes_max = engine.config.transaction_bytes_max
+        if transaction.outcome_bytes + outcome.text_bytes * len(event.tokens) > bytes_max:
+            is_too_large = True
+            transaction.doom(f"its outcomes have more than {bytes_max} bytes (transaction_bytes_max)")
         if transaction.end or is_too_large:
             # It will not be committed: what its receiver settles returns now.
             if event.settled:

@@ -174,6 +174,8 @@ class VhostRunner:
             "consumers": lambda: len(gateway.consumers),
             "health": lambda: self.readiness().word,
             "health_reason": lambda: self.readiness().reason or None,
+            "outcome_annotations_bytes": lambda: engine.state.outcome_annotations_bytes,
+            "outcome_annotations_bytes_max": lambda: engine.config.outcome_annotations_bytes_max,
             "producers": lambda: len(gateway.producers),
             "queues": lambda: len(engine.state.queues),
             "suspended_deliveries": lambda: engine.state.suspended_held,

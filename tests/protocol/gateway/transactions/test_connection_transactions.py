@@ -17,6 +17,7 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Discharge,
     Disposition,
     End,
+    Error,
     Flow,
     Modified,
     Rejected,
@@ -377,6 +378,27 @@ def test_a_transaction_settles_a_limited_number_of_deliveries() -> None:
     assert (peer.rig.queue().acquired_count, peer.rig.queue().available) == (2, 1)
     assert condition(peer.control(Discharge(txn_id=transaction))) == "amqp:transaction:rollback"
     assert peer.rig.queue().available == 3
+
+
+def test_the_texts_of_its_outcomes_are_limited() -> None:
+    """Those beyond the limit are not kept, and the commit cannot be; a later outcome takes the place of the first."""
+    peer = Transacting(Rig(config=EngineConfig(transaction_bytes_max=1000)))
+    for text in (b"a", b"b"):
+        peer.send(1, BODY + text)
+    transaction = peer.declare()
+    first, second = peer.get(2)
+    error = Rejected(error=Error(condition=Symbol("app:bad"), description="x" * 700))
+    before = peer.peer.surveyed_bytes()
+    peer.retire(transaction, first, settled=False, outcome=error)
+    (known,) = peer.rig.loop.transactions.begun
+    assert (known.outcome_bytes, peer.peer.surveyed_bytes() - before) == (707, 707)
+    peer.retire(transaction, first, settled=False)
+    assert known.outcome_bytes == 0
+    peer.retire(transaction, first, settled=False, outcome=error)
+    peer.retire(transaction, second, settled=False, outcome=error)
+    assert known.outcome_bytes == 707
+    assert condition(peer.control(Discharge(txn_id=transaction))) == "amqp:transaction:rollback"
+    assert peer.depth == 2
 
 
 def test_commits_are_taken_while_room_is_low() -> None:
