@@ -265,6 +265,8 @@ class Queue(QueueContents, frozen=True):
             entries, exclusions = columns.modified(entries, exclusions, taken, consumer, outcome)
         if self.settings.lock_ms:
             entries = with_attempts(entries, taken)
+        elif not outcome.delivery_failed:
+            entries = columns.returned(entries, taken)
         returned, levels = self._with_returned(taken)
         return replace(
             self,

@@ -93,6 +93,7 @@ def test_every_attribute_is_known_to_the_image() -> None:
             "priority",
             "attempt",
             "group",
+            "returned",
         ),
     ]
 
