@@ -41,9 +41,7 @@ def receive_plain(session: Session, code: int, data: Buffer, position: int, body
     return frame_end
 
 
-def refuse_long(
-    session: Session | None, code: int, data: Buffer, body: int, frame_end: int, *, bytes_max: int
-) -> bool:
+def refuse_long(session: Session | None, code: int, data: Buffer, body: int, frame_end: int, *, bytes_max: int) -> bool:
     """Refuse a performative above `bytes_max`: end its session, which ignores later ones. It is not decoded.
 
     Returns False for a transfer. Raises ConnectionFault if it belongs to no session, or its descriptor is long, and
