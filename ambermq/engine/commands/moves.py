@@ -8,6 +8,7 @@ from msgspec import Struct
 from ambermq.engine.commands.messages import Publish
 from ambermq.engine.commands.signed_command import SignedCommand
 from ambermq.engine.entries.discard_reason import MoveReason
+from ambermq.engine.entries.marks import Marks
 from ambermq.engine.selectors.selector import Selector
 from ambermq.log.buffer import Buffer
 
@@ -94,8 +95,8 @@ class EditMessages(SignedCommand):
     offsets: Sequence[int]
     to: str
     """The address of a queue; empty: the queue that each message came from."""
-    edit: Callable[[Buffer, int], Publish]
-    """A function from a message and its offset to the command that publishes the edited copy. Raises Refused."""
+    edit: Callable[[Buffer, int, Marks | None], Publish]
+    """A function from a message, its offset and its marks to the command that publishes the copy. Raises Refused."""
     authorize: Callable[[str], None] | None = None
     """Raises Refused if the request may not send to the queue of this name."""
     dry_run: bytes | None = None

@@ -62,6 +62,8 @@ class _Target(NamedTuple):
     """The queue or muxer of the target if it has a lifetime policy, else 0."""
     address: str = ""
     """The address of a dynamic node that the decision creates."""
+    is_routed: bool = False
+    """Whether its address is that of the muxer QUEUE."""
 
 
 def _attach_producer(state: State, command: AttachProducer, context: DecisionContext) -> Decision:
@@ -70,7 +72,12 @@ def _attach_producer(state: State, command: AttachProducer, context: DecisionCon
     if ended := ended_before(state, command, context):
         return ended, [Unfinished(command)]
     target = _target(state, command, context)
-    sending = PublishOptions(command.unroutable, command.is_immediate, is_addressed=target.destination is None)
+    sending = PublishOptions(
+        command.unroutable,
+        command.is_immediate,
+        is_addressed=target.destination is None,
+        is_routed=target.is_routed and target.destination is not None,
+    )
     offset = context.next_offset + len(target.events)
     attached = ProducerAttached(
         offset,
@@ -87,7 +94,7 @@ def _attach_producer(state: State, command: AttachProducer, context: DecisionCon
     )
     created = (target.destination or "") if target.events and command.dynamic is None else ""
     ready = ProducerReady(command.key, offset, address=target.address, created=created)
-    if target.muxer == state.muxer_names.get(QUEUE_MUXER) and target.destination:
+    if target.muxer == state.muxer_names.get(QUEUE_MUXER) and target.destination and not target.is_routed:
         queue = state.queue_named(target.destination)
         ready.queue = target.destination
         ready.message_bytes_max = 0 if queue is None else queue.settings.message_bytes_max
@@ -106,6 +113,7 @@ def _target(state: State, command: AttachProducer, context: DecisionContext) -> 
     node = parse_address(command.address, name_bytes_max=context.config.name_bytes_max)
     events: list[Event] = []
     destination: str | None = node.name
+    is_routed = False
     match node.kind:
         case NodeKind.QUEUE:
             muxer = queue_muxer(state, node.name)
@@ -115,7 +123,8 @@ def _target(state: State, command: AttachProducer, context: DecisionContext) -> 
         case _:
             muxer, destination = muxer_id(state, node.name), node.destination
             _check_destination(destination or "", context)
-    return _Target(muxer, destination, events, node_at(state, muxer, destination))
+            is_routed = node.name == QUEUE_MUXER
+    return _Target(muxer, destination, events, node_at(state, muxer, destination), is_routed=is_routed)
 
 
 def _queue(state: State, name: str, command: AttachProducer | AttachConsumer, context: DecisionContext) -> list[Event]:

@@ -83,8 +83,8 @@ class MessagePeek:
         return whole
 
     def _with_columns(self, body: Buffer, entry: Entry | None) -> Fields:
-        """Return a message's fields with the columns of its entry: failed deliveries and added annotations."""
+        """Return a message's fields with the columns of its entry: its deliveries before, and added annotations."""
         if entry is None:
             return self._fields_of(body)
         seen = self._fields_of(body, added) if (added := entry.added) else self._fields_of(body)
-        return Counted(seen, entry.count)
+        return Counted(seen, entry)

@@ -34,17 +34,21 @@ _PEEK_BYTES_MAX: Final = 1 << 20
 
 @final
 class Counted:
-    """A message's fields, with the count of failed deliveries from its queue."""
+    """A message's fields, with what its queue knows better: the failed deliveries, and that it was acquired before."""
 
-    __slots__ = ("_count", "_fields")
+    __slots__ = ("_entry", "_fields")
 
-    def __init__(self, fields: Fields, count: int) -> None:
+    def __init__(self, fields: Fields, entry: Entry) -> None:
         self._fields = fields
-        self._count = count
+        self._entry = entry
 
     def get(self, name: str) -> Any:
         """Return the value of a field, as `Fields.get`."""
-        return self._count if name == "header.delivery-count" else self._fields.get(name)
+        if name == "header.delivery-count":
+            return self._entry.count
+        if name == "header.first-acquirer" and self._entry.was_acquired:
+            return False
+        return self._fields.get(name)
 
 
 @dataclass(slots=True)

@@ -47,6 +47,13 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     """The deliveries that have ended with its return, while its queue had locks."""
     group: int = 0
     """The code of its group (group.py); 0: it has none."""
+    returned: bool = False
+    """Whether it was acquired before, if no other column says so."""
+
+    @property
+    def was_acquired(self) -> bool:
+        """Return whether a consumer may have acquired the message before the one that holds it."""
+        return bool(self.count or self.returned or self.attempt or self.annotations or self.origin)
 
     @property
     def added(self) -> tuple[tuple[bytes, bytes], ...]:

@@ -27,6 +27,9 @@ class PublishOptions(Struct, frozen=True, omit_defaults=True):
     """A message is unroutable if none of its queues has a consumer."""
     is_addressed: bool = False
     """Each message names its destination, or its whole address if the producer has no muxer."""
+    is_routed: bool = False
+    """It sends through the muxer QUEUE to a queue, but its address is that of the muxer: the queue never holds it back.
+    """
 
 
 DEFAULT_PUBLISH_OPTIONS = PublishOptions()

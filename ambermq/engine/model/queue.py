@@ -280,6 +280,8 @@ class Queue(QueueContents, frozen=True):
             annotations = annotations.recounted(self.entries, entries, taken)
         if self.settings.lock_ms:
             entries = with_attempts(entries, taken)
+        elif not outcome.delivery_failed:
+            entries = columns.returned(entries, taken)
         returned, levels = self._with_returned(taken)
         return replace(
             self,

@@ -29,7 +29,9 @@ def test_what_comes_back_in_any_order_goes_out_in_its_own_and_before_what_is_new
     fresh = numbers(world)
     second = world.consumer(credit=100)
     assert world.dealt() == {second: words + fresh}
-    assert all(entry is None or entry.count == outcome.delivery_failed for entry in world.queue().entries.values())
+    assert [world.queue().entries[word >> 16].count for word in words] == [int(outcome.delivery_failed)] * 6
+    assert all(world.queue().entries[word >> 16].was_acquired for word in words)
+    assert not any(word >> 16 in world.queue().entries for word in fresh)
 
 
 def test_an_entry_that_is_undeliverable_here_passes_by_and_blocks_nothing() -> None:

@@ -94,6 +94,7 @@ def test_every_attribute_is_known_to_the_image() -> None:
             "priority",
             "attempt",
             "group",
+            "returned",
         ),
     ]
 

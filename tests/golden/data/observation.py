@@ -7,7 +7,8 @@
 Rule 1. Only facts are compared: numbers, names, bytes and the words of a file format. What is written for a person
         (`words`) may change.
 Rule 2. A state is compared by its snapshot image, whose keys are those of the file format. A queue's words are joined,
-        since the image cuts them into runs as it likes; keys that a later version adds are left out.
+        since the image cuts them into runs as it likes; keys that a later version adds are left out, and so is
+        an entry that has no other data.
 Rule 3. Records are counted by the numbers of their types, which never change.
 """
 
@@ -290,7 +291,7 @@ def image(state: State, fields: Iterable[str] | None = None) -> dict[str, Any]:
     rows[str(int(BlockKind.WORDS))] = [
         [*key, len(words) // _WORD.size, sha256(words).hexdigest()] for key, words in _words(blocks).items()
     ]
-    rows[str(int(BlockKind.ENTRIES))] = entries = list(_entries(blocks))
+    rows[str(int(BlockKind.ENTRIES))] = entries = list(_entries(blocks, known))
     counts = Counter(row["queue"] for row in entries)
     for row in rows.get(str(int(BlockKind.QUEUES)), ()):
         row["entries"] = counts[row["id"]]
@@ -311,7 +312,7 @@ def _words(blocks: Iterable[Block]) -> dict[tuple[int, int, int], bytes]:
     return dict(sorted(lists.items()))
 
 
-def _entries(blocks: Iterable[Block]) -> Iterator[dict[str, Any]]:
+def _entries(blocks: Iterable[Block], fields: frozenset[str] | None) -> Iterator[dict[str, Any]]:
     """Yield an entry each, however the image joins those that are alike, and wherever it has the time of one."""
     dues = {
         (queue.id, entry): due_us for queue in state_of(blocks).queues.values() for entry, due_us in queue.dues.items()
@@ -325,9 +326,11 @@ def _entries(blocks: Iterable[Block]) -> Iterator[dict[str, Any]]:
     known |= {key: known.get(key, _PLAIN_ENTRY) | {"due_us": due_us} for key, due_us in dues.items()}
     found = [(*key, entry) for key, entry in known.items()]
     for queue, offset, entry in sorted(found, key=lambda one: one[:2]):
-        yield {"queue": queue, "offset": offset, "entry": entry}
+        if fields is None or (counted := _known(entry, _ENTRY_PATH, fields)) == entry or counted != _PLAIN_ENTRY:
+            yield {"queue": queue, "offset": offset, "entry": entry}
 
 
+_ENTRY_PATH: Final = f"/{int(BlockKind.ENTRIES)}/entry"
 _PLAIN_ENTRY: Final = {"count": 0, "excluded": [], "annotations": [], "chunks": []}
 
 

@@ -69,5 +69,7 @@ def test_others_go_on(start_broker: StartBroker, connect: Connect) -> None:
     peer.sender("other").send("one")
     (refused,) = peer.sender(None).send(Message("two", address="q", durable=True))
     assert refused.remote_state == Delivery.REJECTED
+    (refused,) = peer.sender("/muxers/QUEUE/q").send("two")
+    assert refused.remote_state == Delivery.REJECTED
     manager.ask("UPDATE", "q", {"messages_max": 100})
     sender.send("three")

@@ -136,13 +136,35 @@ def test_who_acquires_it_again_is_not_the_first() -> None:
     assert decode_message(again).header == Header(first_acquirer=False, delivery_count=1)
 
 
-def test_a_released_message_is_unchanged() -> None:
+@pytest.mark.parametrize("header", [None, Header(durable=True), Header(first_acquirer=False)])
+def test_a_released_message_is_unchanged(header: Header | None) -> None:
     """Its delivery-count does not rise, and it has the bytes that were published (3.4.4)."""
-    peer, payload = Watching(), Message(header=Header(first_acquirer=True), body=(Data(b"x"),)).encode()
+    peer, payload = Watching(), Message(header=header, body=(Data(b"x"),)).encode()
     sent(peer, payload)
     attached(peer, sends=False)
     assert got(peer) == [payload]
     assert settled(peer, Released()) == [payload]
+
+
+@pytest.mark.parametrize("outcome", [Released(), Modified()])
+@pytest.mark.parametrize("annotations", [None, {"x-opt-mine": 1}])
+def test_a_released_message_was_acquired_before(
+    outcome: Released | Modified, annotations: dict[str, int] | None
+) -> None:
+    """A first-acquirer of true is false at each later delivery, and nothing else says something new (3.2.1)."""
+    peer, header = Watching(), Header(durable=True, priority=7, ttl=60_000, first_acquirer=True)
+    message = Message(header=header, message_annotations=annotations, body=(Data(b"x"),))
+    sent(peer, message.encode())
+    attached(peer, sends=False)
+    assert [decode_message(one).header.first_acquirer for one in got(peer)] == [True]  # type: ignore[union-attr]
+    for delivery_id in range(3):
+        (again,) = settled(peer, outcome, delivery_id)
+        known = decode_message(again)
+        assert known.header is not None
+        assert 0 < (known.header.ttl or 0) <= 60_000
+        known.header.ttl = 60_000
+        expected = Header(durable=True, priority=7, ttl=60_000, first_acquirer=False, delivery_count=0)
+        assert known == Message(header=expected, message_annotations=annotations, body=(Data(b"x"),))
 
 
 def test_a_delivery_count_of_the_sender_stays_until_a_delivery_fails() -> None:

@@ -1,17 +1,21 @@
 """What a running broker writes to its audit log."""
 
+import json
 import time
 from pathlib import Path
+
+from proton.reactor import DurableSubscription
 
 from ambermq.tools.audit.chain import Fault, Line, walk
 from ambermq.tools.broker.child_broker import ChildBroker
 from ambermq.tools.terminal.exit_codes import ExitCode
+from tests.interop.proton_peer import ProtonPeer
 from tests.tools.conftest import Run
 
 
 def test_a_broker_notes_logins_changes_and_refusals(tmp_path: Path, run: Run) -> None:
-    """Who did what from where, in order; what only looks is not noted."""
-    broker = ChildBroker(tmp_path / "data", arguments=("--user", "alice:secret"))
+    """Who did what from where, in order; what only looks is not noted. A log line, too, names who has ended a link."""
+    broker = ChildBroker(tmp_path / "data", arguments=("--user", "alice:secret", "--log-format", "json"))
     broker.start()
     place = broker.url.removeprefix("amqp://")
     alice = f"amqp://alice:secret@{place}"
@@ -20,6 +24,16 @@ def test_a_broker_notes_logins_changes_and_refusals(tmp_path: Path, run: Run) ->
         assert run("queue", "list", "--url", alice).exit_code == 0
         assert run("queue", "purge", "orders", "--url", alice).exit_code == 0
         assert run("queue", "delete", "absent", "--url", alice).exit_code != 0
+        peer = ProtonPeer(alice, allowed_mechs="PLAIN")
+        sender, receiver = peer.sender("orders"), peer.receiver("orders", credit=1, options=DurableSubscription())
+        sender.send("kept")
+        receiver.wait(1)
+        receiver.link.detach()
+        sender.send("waiting")
+        peer.drop()
+        listed = run("links", "list", "--output", "ndjson", "--url", alice).stdout.splitlines()
+        (name,) = [row["name"] for row in map(json.loads, listed) if row["state"] == "suspended"]
+        assert run("links", "close", name, "--url", alice).exit_code == 0
         assert run("queue", "list", "--url", f"amqp://alice:wrong@{place}").exit_code == 9
     finally:
         broker.stop()
@@ -31,11 +45,15 @@ def test_a_broker_notes_logins_changes_and_refusals(tmp_path: Path, run: Run) ->
     assert [(one["operation"], one["kind"], one["name"]) for one in changes] == [
         ("CREATE", "queue", "orders"),
         ("PURGE", "queue", "orders"),
+        ("DELETE", "link", name),
     ]
+    lines = [json.loads(line) for line in broker.stderr_path.read_text().splitlines()]
+    (closed,) = [one for one in lines if one["event"] == "closed on request"]
+    assert (closed["user"], closed["noun"], closed["name"]) == ("alice", "link", name)
     (refused,) = [one for one in events if one["event"] == "change-refused"]
     assert (refused["operation"], refused["name"], refused["vhost"]) == ("DELETE", "absent", "default")
     logins = [one for one in events if one["event"] == "login" and one["user"] == "alice"]
-    assert len(logins) == 4
+    assert len(logins) == 7
     failed = [one for one in events if one["event"] == "login-failed"]
     assert failed
     assert failed[0]["user"] == "alice"

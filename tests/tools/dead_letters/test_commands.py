@@ -246,6 +246,19 @@ def test_dead_letters_are_edited_on_the_way(on_broker: Run, run: Run, broker: Ch
     assert "an edited copy of the message at offset" in copy
 
 
+def test_every_redrive_counts(on_broker: Run) -> None:
+    """With edits and without, in any order."""
+    on_broker("queue", "declare", "e2", "--dead-letter", "dead-e2")
+    on_broker("send", "e2", "x")
+    counted = []
+    for options in ((), ("--set", "a=1"), ("--set", "a=2"), (), ("--set", "a=3")):
+        assert on_broker("receive", "e2", "--outcome", "rejected").exit_code == ExitCode.OK
+        assert on_broker("dlq", "redrive", "dead-e2", *options).exit_code == ExitCode.OK
+        (line,) = on_broker("receive", "e2", "--outcome", "released", "--ndjson").stdout.splitlines()
+        counted.append(json.loads(line)["annotations"]["x-opt-redrive-count"])
+    assert counted == [{"type": "uint", "value": str(count)} for count in range(1, 6)]
+
+
 @pytest.mark.parametrize(
     "options",
     [("--set", "region"), ("--set", "=x"), ("--set", "header.ttl=1"), ("--keep-id",), ("--set", "header.durable=no")],

@@ -1,7 +1,7 @@
 """The overflow policy `block`: a full queue takes what its producers send on the credit that they have.
 
-It is for links whose target is the queue, since only those wait for credit on its account. For others, and in a
-transaction, the policy acts as `reject`.
+It is for links whose target is the queue by its own address, since only those wait for credit on its account. For
+others, also those to `/muxers/QUEUE/NAME`, and in a transaction the policy acts as `reject`.
 """
 
 from ambermq.engine.commands import Publish
@@ -20,7 +20,7 @@ def holds_back(state: State, command: Publish, queue: Queue) -> bool:
     producer = state.producers.get(command.producer)
     return (
         producer is not None
-        and not producer.sending.is_addressed
+        and not (producer.sending.is_addressed or producer.sending.is_routed)
         and producer.destination == queue.name
         and producer.muxer == state.muxer_names.get(QUEUE_MUXER)
         and state.queue_names.get(queue.name) == queue.id

@@ -23,6 +23,7 @@ from ambermq.engine.decide.messages.stored import stored
 from ambermq.engine.decide.wiring import existing_queue
 from ambermq.engine.effects import Answered
 from ambermq.engine.entries.discard_reason import DiscardReason
+from ambermq.engine.entries.entry import PLAIN
 from ambermq.engine.entries.entry_word import pack_words, size_code, size_of
 from ambermq.engine.events import Discarded, Event, Published
 from ambermq.engine.model.queue import Queue
@@ -46,7 +47,7 @@ def _edit_messages(state: State, command: EditMessages, context: DecisionContext
     bodies = context.read(source.id, words, [source.entries.get(word >> 16) for word in words]) if words else ()
     if bodies is None:
         return [], [Answered(command.key, {"done": 0, "is_reading": True})]
-    copies = _first_copies(command, words, bodies, context)
+    copies = _first_copies(command, source, words, bodies, context)
     if len(copies) < len(words):
         offsets = offsets[: offsets.index(words[len(copies)] >> 16)]
         words = words[: len(copies)]
@@ -84,13 +85,18 @@ def _first_words(words: Sequence[int], bytes_max: int) -> list[int]:
 
 
 def _first_copies(
-    command: EditMessages, words: Sequence[int], bodies: Sequence[Buffer | None], context: DecisionContext
+    command: EditMessages,
+    source: Queue,
+    words: Sequence[int],
+    bodies: Sequence[Buffer | None],
+    context: DecisionContext,
 ) -> list[Publish | None]:
     """Return the first copies that fit into half a batch, at least one; that of a damaged message is None."""
     copies: list[Publish | None] = []
     left = context.batch_bytes_max // 2
     for word, body in zip(words, bodies, strict=True):
-        copy = None if body is None else command.edit(body, word >> 16)
+        marks = source.entries.get(word >> 16, PLAIN).marks
+        copy = None if body is None else command.edit(body, word >> 16, marks)
         left -= _RECORDS_BYTES if copy is None else copy.size + _RECORDS_BYTES
         if left < 0 and copies:
             break

@@ -19,6 +19,7 @@ __all__ = [
     "Columns",
     "delayed",
     "modified",
+    "returned",
     "set_aside",
     "undelayed",
     "with_expiry",
@@ -96,6 +97,18 @@ def modified(
         entries[word >> 16] = after
         exclusions += bool(after.excluded) - bool(before.excluded)
     return entries.finish(), exclusions
+
+
+def returned(columns: Columns, words: bytes) -> Columns:
+    """Return columns after packed words have returned from a consumer."""
+    entries = columns.mutate()
+    known, after = None, PLAIN
+    for word in unpack_words(words):
+        before = entries.get(word >> 16, PLAIN)
+        if before is not known:
+            known, after = before, before if before.was_acquired else replace(before, returned=True)
+        entries[word >> 16] = after
+    return entries.finish()
 
 
 def delayed(columns: Columns, words: bytes, due_us: Callable[[int], int]) -> Columns:

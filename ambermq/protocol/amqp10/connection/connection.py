@@ -27,7 +27,6 @@ from ambermq.protocol.amqp10.events import ConnectionClosed, Event, Opened
 from ambermq.protocol.amqp10.framing.frame_reader import Frame
 from ambermq.protocol.amqp10.framing.frames import AMQP_FRAME, AMQP_HEADER, EMPTY_FRAME, decode_frame_body, encode_frame
 from ambermq.protocol.amqp10.framing.output_buffer import OutputBuffer
-from ambermq.protocol.amqp10.framing.performative_size import check_performative
 from ambermq.protocol.amqp10.framing.size_limit import fitted
 from ambermq.protocol.amqp10.framing.transfer_recogniser import TRANSFER_CODE, Recogniser
 from ambermq.protocol.amqp10.limits import ConnectionLimits
@@ -35,7 +34,7 @@ from ambermq.protocol.amqp10.link.link import Link
 from ambermq.protocol.amqp10.memory_budget import MemoryAccount, MemoryBudget, memory_of
 from ambermq.protocol.amqp10.performatives.base import Composite
 from ambermq.protocol.amqp10.performatives.classes import Close, Error, Open
-from ambermq.protocol.amqp10.session.frame_dispatch import SESSION_CODES, receive_decoded, receive_plain
+from ambermq.protocol.amqp10.session.frame_dispatch import SESSION_CODES, receive_decoded, receive_plain, refuse_long
 from ambermq.protocol.amqp10.session.session import LINK_FRAME_COST, Session
 from ambermq.protocol.amqp10.session.session_connection import OutputSession
 from ambermq.protocol.amqp10.spec import MIN_MAX_FRAME_SIZE, AmqpCondition, ConnectionCondition
@@ -379,11 +378,13 @@ class Connection:
             return frame_end
         # -1 if the descriptor does not have the short encoding.
         code = data[body + 2] if frame_end - body > 3 and data[body] == 0 and data[body + 1] == 0x53 else -1
+        session = self._channels.by_channel.get(channel)
         if frame_end - body > self.limits.performative_bytes_max and code != TRANSFER_CODE:
-            check_performative(data, body, frame_end, bytes_max=self.limits.performative_bytes_max)
+            owner = session if self.state is _OPENED else None
+            if refuse_long(owner, code, data, body, frame_end, bytes_max=self.limits.performative_bytes_max):
+                return frame_end
         if type(data) is memoryview and code in {TRANSFER_CODE, -1}:
             self._input.is_kept = True
-        session = self._channels.by_channel.get(channel)
         if session is None or self.state is not _OPENED or session.state is not _MAPPED:
             self._receive_performative(decode_frame_body(data, body, frame_end)[0], channel)
             return frame_end

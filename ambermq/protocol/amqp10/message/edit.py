@@ -7,7 +7,8 @@
 
 Rule 1. The copy is a message of its own: it has another message-id, unless it keeps that of the message.
 Rule 2. It has no time to live, no absolute-expiry-time and no delivery time, since those of the message are over.
-Rule 3. A message whose sections cannot be decoded is not edited.
+Rule 3. It says how often its message and all before it were redriven; later redrives of the copy count from there.
+Rule 4. A message whose sections cannot be decoded is not edited.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,12 +22,15 @@ from ambermq.protocol.amqp10.message.message import Message
 from ambermq.protocol.amqp10.message.sections import Section, SectionScanner
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties
 from ambermq.protocol.amqp10.types.decode import Buffer
-from ambermq.protocol.amqp10.types.values import Symbol, UByte, ULong
+from ambermq.protocol.amqp10.types.values import Symbol, UByte, UInt, ULong
 
-__all__ = ["EDITED_FROM", "FIELDS_MAX", "MessageEdit", "edited"]
+__all__ = ["EDITED_FROM", "FIELDS_MAX", "REDRIVE_COUNT", "MessageEdit", "edited", "total_redrives"]
 
 EDITED_FROM: Final = Symbol("x-opt-edited-from")
 """The annotation of an edited copy: the offset of the message that it was made from."""
+REDRIVE_COUNT: Final = Symbol("x-opt-redrive-count")
+"""The annotation that says how often a message was redriven."""
+_COUNT_MAX: Final = 0xFFFF_FFFF
 FIELDS_MAX: Final = 100
 """The fields that an edit changes at most."""
 _HEADER: Final = {"durable": bool, "priority": int}
@@ -55,8 +59,20 @@ class MessageEdit(Struct, frozen=True):
             _check_value(name, value)
 
 
-def edited(payload: Buffer, edit: MessageEdit, offset: int) -> bytes:
-    """Return the edited copy of the message at an offset.
+def total_redrives(payload: Buffer, redrives: int) -> UInt:
+    """Return a number of redrives of a message, plus those before its last edit. Raises DecodeError."""
+    return _total_redrives(_map(SectionScanner(payload), Section.MESSAGE_ANNOTATIONS), redrives)
+
+
+def _total_redrives(annotations: Mapping[Any, Any], redrives: int) -> UInt:
+    before = annotations.get(REDRIVE_COUNT)
+    if EDITED_FROM in annotations and isinstance(before, UInt):
+        redrives += before
+    return UInt(min(redrives, _COUNT_MAX))
+
+
+def edited(payload: Buffer, edit: MessageEdit, *, offset: int, redrives: int = 0) -> bytes:
+    """Return the edited copy of the message at an offset; `redrives` is how often that was redriven, with this time.
 
     Raises DecodeError, and LocalError if AMQP cannot encode a value.
     """
@@ -70,6 +86,7 @@ def edited(payload: Buffer, edit: MessageEdit, offset: int) -> bytes:
     properties.absolute_expiry_time = None
     for name in ANNOTATIONS:
         annotations.pop(Symbol(name), None)
+    _set(annotations, REDRIVE_COUNT, _total_redrives(annotations, redrives) or None)
     annotations[EDITED_FROM] = ULong(offset)
     if edit.id_prefix:
         properties.message_id = f"{edit.id_prefix}{offset}"

@@ -17,7 +17,7 @@ from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.amqp10.types.encode import encode
 from ambermq.protocol.amqp10.types.values import Symbol, ULong
 
-__all__ = ["KEPT_TTL", "with_header", "without_delivery_annotations"]
+__all__ = ["KEPT_TTL", "claims_first_acquirer", "with_header", "without_delivery_annotations"]
 
 KEPT_TTL: Final = -1
 """The time to live that the producer gave."""
@@ -67,6 +67,22 @@ def with_header(
         parts.append(payload[slice(*span)])
     parts.append(payload[bare_start:])
     return b"".join(parts)
+
+
+def claims_first_acquirer(payload: Buffer) -> bool:
+    """Return whether the header has a first-acquirer of true. Raises DecodeError if it is bad."""
+    end = _plain_header_end(payload)
+    return _claims_first(bytes(payload[:end])) if end >= 0 else _header_claims_first(payload)
+
+
+@lru_cache(maxsize=1024)
+def _claims_first(header: bytes) -> bool:
+    return _header_claims_first(header)
+
+
+def _header_claims_first(payload: Buffer) -> bool:
+    header: Header | None = SectionScanner(payload).value(Section.HEADER)
+    return header is not None and bool(header.first_acquirer)
 
 
 def _plain_header_end(payload: Buffer) -> int:

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from ambermq.engine.entries.entry import PLAIN, Entry
 from ambermq.protocol.amqp10.errors import DecodeError
-from ambermq.protocol.amqp10.message.redelivery import KEPT_TTL, with_header
+from ambermq.protocol.amqp10.message.edit import REDRIVE_COUNT, total_redrives
+from ambermq.protocol.amqp10.message.redelivery import KEPT_TTL, claims_first_acquirer, with_header
 from ambermq.protocol.amqp10.types.decode import Buffer, decode
 from ambermq.protocol.amqp10.types.values import Timestamp
 
@@ -42,18 +43,30 @@ def redelivered(body: Buffer, entry: Entry | None, now_us: int = 0, added: Mappi
         ttl_ms = max(1, (entry.expires_us - now_us) // 1000)
     elif entry.origin:
         ttl_ms = None
-    elif not (entry.count or entry.annotations or entry.marks or added):
+    elif not (entry.count or entry.annotations or entry.marks or added or _is_claimed(body, entry)):
         return body
     try:
         annotations = {decode(key)[0]: decode(value)[0] for key, value in entry.added}
-        was_acquired = bool(entry.count or annotations or entry.origin)
+        if entry.marks is not None and entry.marks.redrives:
+            annotations[REDRIVE_COUNT] = total_redrives(body, entry.marks.redrives)
         return with_header(
             body,
             delivery_count=entry.count,
             annotations={**annotations, **(added or {})} or None,
             ttl_ms=ttl_ms,
-            was_acquired=was_acquired,
+            was_acquired=entry.was_acquired,
         )
     except DecodeError:
         # The header after its durable flag was never decoded: an invalid one is sent as it was received.
         return body
+
+
+def _is_claimed(body: Buffer, entry: Entry) -> bool:
+    """Return whether a message that was acquired before has a header that denies it."""
+    if not entry.was_acquired:
+        return False
+    try:
+        return claims_first_acquirer(body)
+    except DecodeError:
+        # As below.
+        return False

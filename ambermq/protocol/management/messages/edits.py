@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from ambermq.engine.commands import EditMessages, Publish
+from ambermq.engine.entries.marks import Marks
 from ambermq.engine.errors import Refused
 from ambermq.log.buffer import Buffer
 from ambermq.protocol.amqp10.errors import DecodeError, LocalError
@@ -45,10 +46,11 @@ def _edit(values: Mapping[str, Any]) -> MessageEdit:
     return MessageEdit({str(name): value for name, value in found.items()}, tuple(map(str, removed)), str(prefix))
 
 
-def _copy(edit: MessageEdit, message: Buffer, offset: int) -> Publish:
+def _copy(edit: MessageEdit, message: Buffer, offset: int, marks: Marks | None) -> Publish:
     """Return the command that publishes the edited copy of a message. Raises Refused if it cannot be edited."""
+    redrives = 0 if marks is None else marks.redriven().redrives
     try:
-        body = edited(message, edit, offset)
+        body = edited(message, edit, offset=offset, redrives=redrives)
         outline = read_outline(body)
     except (DecodeError, LocalError) as error:
         raise Refused("amqp:decode-error", f"the message at offset {offset} cannot be edited: {error}") from error

@@ -38,6 +38,7 @@ from ambermq.protocol.management.vhosts import (
     VhostCommand,
 )
 from ambermq.protocol.server.descriptors import connections_for
+from ambermq.protocol.server.limited_log import shown
 from ambermq.protocol.server.vhosts.lifecycle_server import LifecycleServer
 from ambermq.protocol.server.vhosts.runner import VhostRunner
 from ambermq.protocol.server.vhosts.services import VhostServices
@@ -154,7 +155,12 @@ class VhostLifecycle:
                 host.tick_soon()
                 return None
             case CloseEndpoint():
-                return Answered(command.key, self._close(command), NOW)
+                closed = self._close(command)
+                if closed is not None:
+                    by, log = command.by, self._server.peer_log
+                    which = {"noun": command.noun, "name": command.name, "user": shown(by or "-")}
+                    log.info("closed on request", "", is_stranger=not by, **which)
+                return Answered(command.key, closed, NOW)
             case DeleteVhost():
                 return Answered(command.key, await self._delete(command), NOW)
 

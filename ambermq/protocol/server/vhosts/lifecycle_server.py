@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.resources.resource_watch import ResourceWatch
+from ambermq.protocol.server.limited_log import LimitedLog
 from ambermq.protocol.server.vhosts.runner import VhostRunner
 from ambermq.protocol.server.vhosts.services import VhostServices
 from ambermq.protocol.server_limits import ServerLimits
@@ -37,6 +38,10 @@ class LifecycleServer(Protocol):
     @property
     def hosts(self) -> Mapping[str, VhostRunner]:
         """The virtual hosts, by name."""
+
+    @property
+    def peer_log(self) -> LimitedLog:
+        """The log lines that peers can cause."""
 
     @property
     def default(self) -> VhostRunner:

@@ -135,11 +135,12 @@ def test_bytes_count_too() -> None:
 
 
 def test_elsewhere_it_rejects() -> None:
-    """On links to a muxer, which have other queues too, and in transactions."""
+    """On links to a muxer, also to the one that each queue is reached through, and in transactions."""
     rig, producer = full(2)
     rig.do(DeclareMuxer("key", "all", MuxerKind.SIMPLE), AttachMember("key", "all", "q"))
-    effects = rig.do(rig.publish(rig.producer("/muxers/all"), b"2"))
-    assert kinds(effects) == [OutcomeKind.REJECTED]
+    for address in ("/muxers/all", "/muxers/QUEUE/q", "/muxers/%51UEUE/q"):
+        (ready,) = rig.do(AttachProducer("key", address, "container", "link"))
+        assert (ready.queue, kinds(rig.do(rig.publish(ready.producer, b"2")))) == ("", [OutcomeKind.REJECTED])
     transaction = Transaction(b"t")
     rig.do(BeginTransaction(transaction))
     command = rig.publish(producer, b"3")

@@ -11,6 +11,7 @@ from ambermq.engine.commands import EditMessages, Publish, UpdateQueue
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.entries.discard_reason import DiscardReason
 from ambermq.engine.entries.entry_word import entry_of
+from ambermq.engine.entries.marks import Marks
 from ambermq.engine.errors import Refused
 from ambermq.engine.events import Discarded, Event, Published
 from ambermq.engine.records.reader import events_of
@@ -21,7 +22,7 @@ from tests.engine.decide.messages.test_moves import ask
 from tests.engine.rig import COLD, DIRECTORY, Rig, delivered
 
 
-def copy(body: Buffer, offset: int) -> Publish:
+def copy(body: Buffer, offset: int, _marks: Marks | None) -> Publish:
     """Return the publish of a copy that tells its message."""
     made = b"copy of " + bytes(body)
     return Publish(None, 0, 0, [made], [offset], len(made), True, settled=True)
@@ -130,7 +131,7 @@ def test_a_large_copy_is_refused_by_the_limit_of_its_queue(rig: Rig) -> None:
 def test_a_message_that_cannot_be_edited_refuses_the_request(rig: Rig) -> None:
     """Nothing moves then."""
 
-    def refuse(_body: Buffer, _offset: int) -> Publish:
+    def refuse(_body: Buffer, _offset: int, _marks: Marks | None) -> Publish:
         raise Refused("amqp:decode-error", "no")
 
     while isinstance(answer := ask(rig, EditMessages("key", "dead", dead(rig), "", refuse)), dict):

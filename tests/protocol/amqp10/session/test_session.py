@@ -402,13 +402,6 @@ def test_interleaved_links_are_grouped() -> None:
     ]
 
 
-def test_long_performative() -> None:
-    """What a link would keep of its peer is bounded: a performative above the limit closes the connection."""
-    wire = Wire()
-    said = wire.say(wire.attach(role=RECEIVER, properties={"x": "y" * 100_000}))
-    assert conditions(said) == [("close", "amqp:resource-limit-exceeded")]
-
-
 def test_other_ways_to_write_descriptors() -> None:
     """Descriptors written as a long ulong or as a symbol mean the same as the short ones."""
     for long in (True, False):

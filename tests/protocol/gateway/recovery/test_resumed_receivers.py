@@ -3,17 +3,23 @@
 import pytest
 
 from ambermq.engine.config import EngineConfig
+from ambermq.protocol.amqp10.message.message import Data, Message, decode_message
 from ambermq.protocol.amqp10.performatives.classes import (
     Accepted,
+    Attach,
     DeliveryState,
     Detach,
+    End,
+    Header,
     Modified,
     Received,
     Rejected,
     Released,
+    Source,
 )
 from ambermq.protocol.server_limits import ServerLimits
 from tests.protocol.gateway.recovery.resuming import FOREVER, MESSAGE, Resuming
+from tests.protocol.peers import Wire
 
 KEPT = {"expiry_policy": "connection-close", "timeout": 60}
 
@@ -60,6 +66,46 @@ def test_the_answer_has_what_applies() -> None:
     source = peer.attach(terminus={"durable": 2, "expiry_policy": "connection-close", "timeout": 1000}).source
     assert source is not None
     assert (source.durable, source.expiry_policy, source.timeout) == (2, "connection-close", 30)
+
+
+@pytest.mark.parametrize("deliveries", [1, 2])
+def test_a_resumed_delivery_has_the_same_bytes(deliveries: int) -> None:
+    """Also the first-acquirer: true for the first delivery of a message, false for one after a release."""
+    peer = Resuming()
+    producer = peer.rig.producer()
+    message = Message(header=Header(durable=True, first_acquirer=True), body=(Data(b"x"),))
+    peer.rig.do(peer.rig.publish(producer, message.encode()))
+    peer.attach(terminus=FOREVER)
+    (one,) = peer.receive(1)
+    if deliveries > 1:
+        peer.dispose(one[0].delivery_id or 0, settled=True, state=Released())
+        peer.wire.settle()
+        (one,) = peer.receive(1, count=1)
+    known = decode_message(one[1]).header
+    assert known is not None
+    assert known.first_acquirer is (deliveries == 1)
+    peer.detach()
+    peer.attach(terminus=FOREVER, unsettled={bytes(one[0].delivery_tag or b""): None})
+    (again,) = peer.receive(1)
+    assert again[0].resume
+    assert again[1] == one[1]
+
+
+def test_a_map_above_the_limit_ends_the_session() -> None:
+    """The link stays suspended: on another session it resumes with a part of the map."""
+    peer, tags = held(terminus=FOREVER)
+    peer.detach()
+    unsettled = dict.fromkeys([*tags, *[b"%032d" % number for number in range(3000)]])
+    long = Attach(name="l", handle=0, role=True, source=Source(address="q", **FOREVER), unsettled=unsettled)
+    (said,) = peer.wire.say(long)
+    assert isinstance(said, End)
+    assert said.error is not None
+    assert said.error.condition == "amqp:resource-limit-exceeded"
+    assert peer.wire.rig.loop.state.suspended_count(peer.wire.rig.queue()) == 3
+    peer.wire.say(End())
+    peer.wire.say(Wire.begin())
+    peer.attach(terminus=FOREVER, unsettled=dict.fromkeys(tags[:2]), incomplete_unsettled=True)
+    assert [bytes(one.delivery_tag or b"") for one, _ in peer.receive()] == tags[:2]
 
 
 def test_a_null_map_is_no_resumption() -> None:
