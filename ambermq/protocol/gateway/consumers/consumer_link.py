@@ -228,6 +228,8 @@ class ConsumerLink:
         is_given_up = early is None or early.message is None or early.message.cut_through is not cut_through
         size, outcome = (0, None) if early is None else early.end(cut_through, effect.word)
         if not self.is_open:
+            if self.is_lost and effect.word and is_given_up:
+                self._backlog.add_unsent((effect.word,), settled=cut_through.settled)
             return
         if effect.word and is_given_up and not cut_through.settled:
             # It was acquired before the engine knew of that.

@@ -177,6 +177,8 @@ class MessageStream:
         else:
             self._delivery_id = link.begin_parts(self.token, self._settled)
         self.is_begun = True
+        if isinstance(self._message, ArrivingMessage):
+            self._message.cut_through.is_sent = True
 
     def _end(self) -> None:
         self.is_done, self._part = True, None

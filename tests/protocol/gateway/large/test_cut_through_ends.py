@@ -3,7 +3,17 @@
 import pytest
 
 from ambermq.log.write.log import Log
-from ambermq.protocol.amqp10.performatives.classes import Accepted, Attach, Flow, Rejected, Source, Target
+from ambermq.protocol.amqp10.message.message import decode_message
+from ambermq.protocol.amqp10.performatives.classes import (
+    Accepted,
+    Attach,
+    Detach,
+    Flow,
+    Header,
+    Rejected,
+    Source,
+    Target,
+)
 from ambermq.protocol.amqp10.spec import SenderSettleMode
 from ambermq.protocol.server_limits import ServerLimits
 from tests.protocol.gateway.large.test_cut_through import Peer, Through, message, rig_of
@@ -95,3 +105,49 @@ def test_a_client_of_service_bus_gets_whole_messages() -> None:
     assert not bodies(peer.give(b"".join(frames[:-5])))
     assert not peer.rig.loop.demand.cut_throughs
     assert len(bodies(peer.give(b"".join(frames[-5:])))) == 1
+
+
+@pytest.mark.parametrize("end", ["detach", "loss", "late loss"])
+@pytest.mark.parametrize("is_known", [True, False], ids=["known", "unknown"])
+@pytest.mark.parametrize("is_sent", [True, False], ids=["sent", "unsent"])
+def test_a_receiver_that_ends_before_the_sync_of_the_publish(end: str, *, is_known: bool, is_sent: bool) -> None:
+    """The delivery has failed only if a frame of it is sent; else the message comes as in a first delivery.
+
+    Its link may not even know of it, because the first piece was not durable. With a late loss the publish is durable
+    before the consumer of the lost link is detached.
+    """
+    peer = Peer(rig_of())
+    peer.sender()
+    receiver = Peer(peer.rig, gateway=peer.gateway, container="receiver")
+    receiver.receiver()
+    body = message(1, 9500)
+    frames = peer.frames(body)
+    read(peer, *frames[:-5])
+    begun = peer.rig.do()
+    (consumer_link,) = peer.gateway.consumers.values()
+    if not is_sent:
+        consumer_link.link.session.windows.remote = 0
+    if is_known or is_sent:
+        peer.gateway.carry_out(begun)
+        peer.settle()
+        receiver.settle()
+        begun = []
+    read(peer, *frames[-5:])
+    effects = peer.rig.step()
+    while not peer.rig.queue().acquired_count:
+        effects += peer.rig.completed() + peer.rig.step()
+    if end == "detach":
+        read(receiver, Wire.frame(Detach(handle=5, closed=True)))
+    elif end == "loss":
+        receiver.peer.lost()
+    else:
+        consumer_link.lose()
+    peer.gateway.carry_out([*begun, *effects, *peer.rig.completed()])
+    peer.settle()
+    if end == "late loss":
+        receiver.peer.lost()
+        peer.settle()
+    (again,) = bodies(peer.receiver(6))
+    assert (decode_message(again).header == Header(durable=True, delivery_count=1)) is is_sent
+    assert is_sent or again == body
+    assert peer.rig.queue().counters.failed == int(is_sent)
