@@ -28,8 +28,19 @@ class MessageStream:
     """One message and the link that sends it."""
 
     __slots__ = (
-        *("_delivery_id", "_engine", "_hold", "_index", "_link", "_message", "_part", "_rebuild", "_settled"),
-        *("_left_out", "_resumes", "_skipped_bytes", "_state", "is_begun", "is_damaged", "is_done", "queue", "token"),
+        *("_engine", "_hold", "_index", "_link", "_message", "_part", "_rebuild", "_settled"),
+        *(
+            "_left_out",
+            "_resumes",
+            "_skipped_bytes",
+            "_state",
+            "delivery_id",
+            "is_begun",
+            "is_damaged",
+            "is_done",
+            "queue",
+            "token",
+        ),
         "word",
     )
 
@@ -66,7 +77,8 @@ class MessageStream:
         """The bytes of this piece and the next ones that the receiver has."""
         self._skipped_bytes = 0
         """The size of the last piece that was left out."""
-        self._delivery_id = 0
+        self.delivery_id = 0
+        """Its id in the session; known when it is begun."""
         self.token = self.word = token
         """`token` is what the session knows the delivery by, `word` what the engine knows the message by."""
         self.queue = queue
@@ -101,7 +113,7 @@ class MessageStream:
                 is_first = not self._resumes
             some = part[: turn.size]
             is_last = message.is_whole and self._index == last and len(some) == len(part)
-            count = link.send_part(self._delivery_id, self.token, some, is_first=is_first, is_last=is_last)
+            count = link.send_part(self.delivery_id, self.token, some, is_first=is_first, is_last=is_last)
             turn.spend(0, count)
             if count < len(some):
                 self._part = part[count:]
@@ -130,7 +142,7 @@ class MessageStream:
     def abort(self) -> None:
         """End a delivery that is not complete: the peer has settled it, or its message is damaged."""
         if not self.is_done and self.is_begun:
-            self._link.abort_parts(self._delivery_id)
+            self._link.abort_parts(self.delivery_id)
         self._end()
 
     def close(self) -> None:
@@ -173,9 +185,9 @@ class MessageStream:
         """Begin the delivery."""
         link = self._link
         if self._resumes:
-            self._delivery_id = link.resume_parts(self.token, self._state)
+            self.delivery_id = link.resume_parts(self.token, self._state)
         else:
-            self._delivery_id = link.begin_parts(self.token, self._settled)
+            self.delivery_id = link.begin_parts(self.token, self._settled)
         self.is_begun = True
         if isinstance(self._message, ArrivingMessage):
             self._message.cut_through.is_sent = True

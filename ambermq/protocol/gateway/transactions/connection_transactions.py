@@ -177,6 +177,8 @@ class ConnectionTransactions:
             traffic.transactions_committed += 1
             for (consumer_link, delivery_id), state in request.unsettled.items():
                 if consumer_link.is_open:
+                    if consumer_link.early is not None:
+                        consumer_link.early.forget(delivery_id)
                     consumer_link.link.settle_sent(delivery_id, 1, state.outcome)
                     if isinstance(state.outcome, Released | Modified):
                         # The message may come again to this link, under the same tag.
