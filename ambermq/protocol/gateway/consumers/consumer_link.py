@@ -342,7 +342,7 @@ class ConsumerLink:
     ) -> bool:
         """Add a run with large messages to the backlog; `added` are the annotations of deliveries with locks."""
         self._count_sent(len(payloads), sum(map(len, payloads)))
-        self._backlog.add_each(effect, payloads, added)
+        self._backlog.add_each(effect, payloads, self.peer.gateway.engine, added)
         return True
 
     def serve(self, turn: TurnBudget) -> Wait:

@@ -81,7 +81,7 @@ class EarlyDeliveries:
         if not word:
             self._backlog.abort(message)
             return 0, None
-        is_unsent = self._backlog.set_word(message, word)
+        is_unsent = self._backlog.set_word(message, word, self._engine)
         stream = self._backlog.stream
         if stream is not None and stream.token == cut_through.key:
             if not is_unsent and not cut_through.settled:

@@ -16,7 +16,7 @@ from ambermq.protocol.amqp10.link.resumption import offset_in
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import DeliveryState
 from ambermq.protocol.amqp10.types.decode import Buffer
-from ambermq.protocol.gateway.engine_port import EnginePort
+from ambermq.protocol.gateway.engine_port import EnginePort, Hold
 from ambermq.protocol.gateway.large.arriving_message import ArrivingMessage
 from ambermq.protocol.gateway.large.turn_budget import TurnBudget, Wait
 
@@ -56,17 +56,19 @@ class MessageStream:
         queue: int = 0,
         resumes: bool = False,
         state: DeliveryState | None = None,
+        hold: Hold | None = None,
     ) -> None:
         """`rebuild` returns the first piece as this delivery has it; `queue` is the queue of a consumer's delivery.
 
-        `resumes`: the delivery is resumed, and `state` is what its receiver has of it.
+        `resumes`: the delivery is resumed, and `state` is what its receiver has of it. `hold`: the message holds the
+        log already.
         """
         self._engine = engine
         self._link = link
         self._message = message
         self._rebuild = rebuild
         self._settled = settled
-        self._hold = engine.hold() if message.is_whole else None
+        self._hold = hold or (engine.hold() if message.is_whole else None)
         self._index = 0
         """The piece that is sent now."""
         self._part: memoryview | None = None
