@@ -93,10 +93,12 @@ class _Open:
 class ConnectionTransactions:
     """The coordinator's links and the open transactions of one connection."""
 
-    __slots__ = ("_links", "_open", "_peer")
+    __slots__ = ("_links", "_open", "_peer", "held")
 
     def __init__(self, peer: NodePeer) -> None:
         self._peer = peer
+        self.held = 0
+        """The discharges that wait for the pieces of large messages (large/upload_gate.py)."""
         self._links: dict[LinkEndpoint, None] = {}
         self._open: dict[bytes, _Open] = {}
 
@@ -151,7 +153,7 @@ class ConnectionTransactions:
 
     def _declare(self, link: Receiver, delivery_id: int) -> None:
         limit = self._peer.gateway.limits.connection_transactions_max
-        if len(self._open) >= limit:
+        if len(self._open) + self.held >= limit:
             why = f"at most {limit} open transactions in a connection (connection_transactions_max)"
             self._refuse(link, delivery_id, AmqpCondition.RESOURCE_LIMIT_EXCEEDED, why)
             return
@@ -167,7 +169,7 @@ class ConnectionTransactions:
             self._refuse(link, delivery_id, TransactionCondition.UNKNOWN_ID, why)
             return
         request = DischargeRequest(self._peer, link, delivery_id, known.unsettled)
-        self._peer.gateway.uploads.discharge(Discharge(request, known.transaction, fails))
+        self._peer.gateway.uploads.discharge(self, Discharge(request, known.transaction, fails))
 
     def answered(self, effect: Answered | RefusedCommand) -> None:
         """Answer a discharge, and settle what a commit has settled."""
