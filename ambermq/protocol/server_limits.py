@@ -33,7 +33,8 @@ class ServerLimits:
     container_id_bytes_max: int = bounded(1024, least=1)
     """The container id of a connection, in UTF-8. A connection with a longer one is refused."""
     connection_transactions_max: int = 16
-    """Open transactions of one connection. A further one is refused; 0: none."""
+    """Open transactions of one connection, also those whose discharge waits for pieces of large messages. A further one
+    is refused; 0: none."""
     link_name_bytes_max: int = bounded(1024, least=1)
     """The name of a link, and so of a subscription, in UTF-8. A link with a longer one is refused."""
     unsettled_map_bytes_max: int = bounded(32 << 10, least=64)

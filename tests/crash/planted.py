@@ -12,6 +12,7 @@
     deliveries-forgotten  a start returns what links hold that may be resumed
     group-shared          messages of one group go to any consumer
     lock-short            a lock ends after half of its time
+    last-piece-changed    a message that is received while it arrives ends with the bytes of its beginning
     start-slow            no fault: a start takes 1.5 s longer, as on a busy machine
 
 Run as a file, `planted.py NAME ARGUMENTS` is the command `ambermq` with this fault. The first two faults break promises
@@ -45,6 +46,7 @@ from ambermq.log.manifest.manifest import segments_path
 from ambermq.log.recovery.recovery import Recovery
 from ambermq.log.storage.disk import DiskFile
 from ambermq.log.write.log import Log
+from ambermq.protocol.gateway.large.arriving_message import ArrivingMessage
 from ambermq.tools.cli import main
 from ambermq.tools.terminal.child_command import child_command
 
@@ -200,6 +202,16 @@ def _lock_short() -> None:
     _replace(LockTimers, "start", start_short)
 
 
+def _last_piece_changed() -> None:
+    complete = ArrivingMessage.complete
+
+    def complete_otherwise(self: ArrivingMessage, word: int) -> None:
+        complete(self, word)
+        self._offsets[-1] = self._offsets[0]
+
+    _replace(ArrivingMessage, "complete", complete_otherwise)
+
+
 def _start_slow() -> None:
     time.sleep(_SLOW_SECONDS)
 
@@ -217,6 +229,7 @@ PLANTS: Final[Mapping[str, Callable[[], None]]] = {
     "deliveries-forgotten": _deliveries_forgotten,
     "group-shared": _group_shared,
     "lock-short": _lock_short,
+    "last-piece-changed": _last_piece_changed,
     "start-slow": _start_slow,
 }
 """The function that plants each fault in this process."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ambermq.engine.commands import AttachConsumer, AttachProducer, Command, Publish, ReportDamage
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import ConsumerReady, Deliver, Effect, ProducerReady
-from ambermq.engine.entries.stored_message import StoredMessage
+from ambermq.engine.entries.stored_message import Pieces, StoredMessage
 from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.loop.recovery import fold_log
 from ambermq.engine.loop.schedule import SOON, Due
@@ -31,7 +31,7 @@ def delivered(effects: list[Effect]) -> list[tuple[int, bytes]]:
     return [(each.consumer, bytes(body)) for each in effects if type(each) is Deliver for body in each.bodies]
 
 
-def read_large(loop: DurableLoop, message: StoredMessage) -> bytes | None:
+def read_large(loop: DurableLoop, message: Pieces) -> bytes | None:
     """Return a large message, read piece by piece; None if it is damaged."""
     pieces: list[bytes] = []
     for index in range(len(message.offsets)):

@@ -74,6 +74,8 @@ class Ledger:
         self._expiry: dict[tuple[int, int], int] = {}
         self._due: dict[tuple[int, int], int] = {}
         self._not_before: dict[tuple[int, int], int] = {}
+        self.early: set[int] = set()
+        """Uploads whose delivery began before they were published: it has the order of that time."""
         self.counted: set[tuple[int, int]] = set()
         """Entries whose failed deliveries may be at the maximum: a restart counted, or the maximum fell."""
 
@@ -176,6 +178,7 @@ def _moved(ledger: Ledger, state: State, event: Moved) -> None:
 def _acquired(ledger: Ledger, state: State, event: Acquired, selecting: frozenset[int]) -> None:
     queue, now_us = state.queues[event.queue], state.elapsed_us(event.time_us)
     settings, words = queue.settings, unpack_words(event.words)
+    has_early = False
     assert not settings.paused
     assert not settings.non_destructive
     for index, word in enumerate(words):
@@ -187,7 +190,9 @@ def _acquired(ledger: Ledger, state: State, event: Acquired, selecting: frozense
         assert consumer not in column.excluded
         assert not settings.delivery_count_max or column.count < settings.delivery_count_max or key in ledger.counted
         ledger.places[queue.id][entry] = consumer
-        if key not in ledger._seen and consumer not in selecting:
+        is_early = bool(column.chunks) and column.chunks[0] in ledger.early
+        has_early |= is_early
+        if key not in ledger._seen and consumer not in selecting and not is_early:
             # Where some messages have groups, the deliveries of one dispatch are an event for each consumer. An odd
             # code is of the last message of a binding: the next one may go to another consumer.
             is_free = queue.has_groups and (not column.group or column.group % 2)
@@ -196,7 +201,7 @@ def _acquired(ledger: Ledger, state: State, event: Acquired, selecting: frozense
             assert entry > ledger._fresh.get(line, -1), "a message overtakes another one"
             ledger._fresh[line] = entry
         ledger._seen.add(key)
-    if not selecting & set(event.consumers) and not queue.has_groups:
+    if not selecting & set(event.consumers) and not queue.has_groups and not has_early:
         _check_priorities(queue, words, now_us)
 
 

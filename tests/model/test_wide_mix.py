@@ -1,5 +1,7 @@
 """Random mixes with large messages, a muxer and suspended links: the laws of mix.py hold."""
 
+from collections import Counter
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,8 +18,9 @@ def test_the_laws_hold_for_every_wide_mix(seed: int) -> None:
 
 
 def test_the_wide_mixes_reach_what_they_add() -> None:
-    """Large messages are read, messages fan out, and links that hold something are resumed."""
+    """Large messages are read and cut through, messages fan out, and links that hold something are resumed."""
     large = fanned = resumed = read = 0
+    early = Counter[str]()
     for seed in range(6):
         mix = WideMix(seed)
         mix.run(60)
@@ -26,4 +29,6 @@ def test_the_wide_mixes_reach_what_they_add() -> None:
         fanned += mix.fanned
         resumed += mix.resumed
         read += mix.read_large
+        early += mix.early.ends
+    assert set(early) == {"completed", "aborted", "given up"}
     assert min(large, fanned, resumed, read) > 0, (large, fanned, resumed, read)

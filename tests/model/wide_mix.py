@@ -1,9 +1,10 @@
 """Mixes with messages in pieces, a muxer before queues of different settings, and links that are suspended and resumed.
 
-The laws are those of mix.py. A large message is one message of its queues, or nothing; what a suspended link holds is
-held until it is resumed or ends.
+The laws are those of mix.py. A large message is one message of its queues, or nothing, also for those that receive it
+while it arrives (early_receivers.py). What a suspended link holds is held until it is resumed or ends.
 """
 
+import random
 from typing import Any
 
 from ambermq.engine.commands import (
@@ -21,13 +22,19 @@ from ambermq.engine.commands import (
     Suspension,
     Upload,
 )
+from ambermq.engine.effects import CutThroughBegun, CutThroughEnded, Deliver, Effect
 from ambermq.engine.entries.delivery_key import delivery_key
 from ambermq.engine.entries.entry import PLAIN
 from ambermq.engine.entries.outcome import ACCEPTED, REJECTED, RELEASED, Outcome
 from ambermq.engine.entries.stored_message import StoredMessage
+from ambermq.engine.errors import EngineError
 from ambermq.engine.model.muxer import MuxerKind
 from ambermq.engine.model.suspended_link import UNSETTLED_STATE, Keeping
+from ambermq.engine.settings.queue_settings import Settings
+from ambermq.engine.settings.setting_conflicts import check_combination
+from ambermq.engine.settings.setting_table import changed_settings
 from tests.engine.rig import read_large
+from tests.model.early_receivers import EarlyReceivers
 from tests.model.mix import NAMES, Mix
 
 __all__ = ["WideMix"]
@@ -46,11 +53,22 @@ class WideMix(Mix):
         self.large = self.read_large = self.fanned = self.resumed = 0
         """Large messages that were handed over and read, members of the muxer, resumed links that held something."""
         self._uploads: list[tuple[int, Upload, int]] = []
+        self.early = EarlyReceivers(random.Random(seed))
         super().__init__(seed)
 
     def _live(self, now_us: int) -> None:
         self._uploads = []
+        self.early.messages.clear()
         super()._live(now_us)
+
+    def _settings(self) -> Settings:
+        settings = super()._settings()
+        early = changed_settings(settings, {"cut_through": True})
+        try:
+            check_combination(early)
+        except EngineError:
+            return settings
+        return early if self.rng.random() < 0.9 else settings
 
     def _come_back(self) -> None:
         super()._come_back()
@@ -88,13 +106,32 @@ class WideMix(Mix):
 
     # -- large messages
 
+    def _awaited_producer(self) -> int:
+        """Return a producer whose message may be cut through: its queue is empty, and a consumer gets credit; or 0."""
+        loop, state = self.rig.loop, self.rig.loop.state
+        wants = [one for one in loop.demand.wants.values() if one.consumer not in self.early.messages]
+        self.rng.shuffle(wants)
+        for want in wants:
+            queue = state.queues[want.queue]
+            if not queue.settings.cut_through or queue.settings.paused or queue.available:
+                continue
+            for producer in self.producers:
+                known = state.producers.get(producer)
+                if known is not None and loop.router.plain_route(state, known.muxer, known.destination) == (queue.id,):
+                    loop.set_credit(want.consumer, 9)
+                    return producer
+        return 0
+
     def _upload(self) -> None:
         """Store a piece of a large message, or its last one, or end it without a message."""
         if self.producers and len(self._uploads) < 3 and self.rng.random() < 0.4:
-            self._uploads.append((self.rng.choice(self.producers), Upload(b"%08d" % self.count), self.count))
+            upload = Upload(b"%08d" % self.count, may_cut_through=self.rng.random() < 0.9)
+            self._uploads.append((self._awaited_producer() or self.rng.choice(self.producers), upload, self.count))
             self.count += 1
         if not self._uploads:
             return
+        if self.rng.random() < 0.2:
+            self.early.give_up(self.rig.loop)
         one = self.rng.choice(self._uploads)
         producer, upload, number = one
         roll = self.rng.random()
@@ -106,6 +143,7 @@ class WideMix(Mix):
             return
         self._uploads.remove(one)
         if roll < 0.5:
+            upload.is_ended = True
             self._submit(EndUpload(upload))
             return
         durable, within = self.rng.random() < 0.8, None
@@ -121,6 +159,30 @@ class WideMix(Mix):
         command.transaction = None if within is None else within.transaction
         self.large += 1
         self._submit(command)
+
+    def _credit(self) -> None:
+        # The link of a receiver that waits for a message that arrives holds its credit back.
+        wants = sorted(self.rig.loop.demand.wants.keys() - self.early.messages.keys())
+        if wants:
+            self.rig.loop.set_credit(self.rng.choice(wants), self.rng.randint(0, 9), draining=self.rng.random() < 0.1)
+
+    def _take(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            super()._take([effect])
+            if type(effect) is CutThroughBegun:
+                self.ledger.early.add(effect.cut_through.upload.id)
+                self.early.begin(self.rig.loop, effect)
+            elif type(effect) is CutThroughEnded:
+                places = self.ledger.places.get(effect.cut_through.queue, {})
+                self.early.end(self.rig.loop, effect, self.bodies, places)
+
+    def _delivered(self, deliver: Deliver) -> None:
+        super()._delivered(deliver)
+        assert deliver.is_resumed or deliver.consumer not in self.early.messages, "two deliveries of a link mix"
+
+    def _check_quiet(self) -> None:
+        super()._check_quiet()
+        self.early.check(self.rig.loop)
 
     # -- the muxer
 

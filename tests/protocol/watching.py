@@ -169,12 +169,12 @@ def bodies(said: list[tuple[Any, bytes]]) -> list[bytes]:
 class DiskRig(Rig):
     """A rig over a directory of the real disk, which the past can be read from."""
 
-    def __init__(self, directory: str, **sizes: int) -> None:
+    def __init__(self, directory: str, *, config: EngineConfig | None = None, **sizes: int) -> None:
         """`sizes` are those of LogConfig."""
         self.storage = SimulatedStorage(random.Random(0))
         self.now_us = 1_000_000
         storage: Storage = DiskStorage()
         recovery = Recovery.open(storage, directory, LogConfig(ballast_bytes=0, **sizes), self.now_us)
         self.recovered = fold_log(recovery)
-        self.loop = DurableLoop(recovery.log(InlineWorkers()), self.recovered, EngineConfig())
+        self.loop = DurableLoop(recovery.log(InlineWorkers()), self.recovered, config or EngineConfig())
         self.loop.start(self.now_us)

@@ -62,6 +62,8 @@ class CutThrough(Struct, eq=False):
     """The longest time to live on the queue; 0: no maximum."""
     is_ended: bool = False
     """Whether the reservation has ended: the message is published, or the delivery is not completed."""
+    is_sent: bool = False
+    """Whether the first frame of the delivery is sent: if its consumer ends, it counts as a failed one."""
 
     @property
     def key(self) -> int:

@@ -12,7 +12,7 @@ from ambermq.engine.dispatch.group_lines import GroupLines
 from ambermq.engine.dispatch.returned_walk import ReturnedCursor, ReturnJournal
 from ambermq.engine.dispatch.selector_scan import SelectorScan
 from ambermq.engine.dispatch.token_bucket import TokenBucket
-from ambermq.engine.effects import Deliver
+from ambermq.engine.effects import CutThroughEnded, Deliver
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.engine.events import ConsumerDetached, Due, Event, Settled
@@ -38,10 +38,10 @@ class Want:
     """The deliveries that the gateway can still take. Each delivery uses up one."""
     draining: bool = False
     """The consumer drains: the engine reports when no message is available."""
-    held: list[Deliver] = field(default_factory=list)
-    """Runs of deliveries that have not left yet, in order."""
+    held: list[Deliver | CutThroughEnded] = field(default_factory=list)
+    """Runs of deliveries that have not left yet, in order, and what completes a delivery that has begun."""
     held_count: int = 0
-    """The number of deliveries in `held`."""
+    """The number of deliveries in `held` that use credit."""
     after: int = 0
     """The offset that its last delivery waits for; no later delivery waits for a lower one."""
     scan: SelectorScan | None = None

@@ -45,6 +45,7 @@ from ambermq.engine.effects import (
     CommandFailed,
     ConsumerEnded,
     ConsumerReady,
+    CutThroughEnded,
     Deliver,
     Effect,
     Posted,
@@ -246,6 +247,8 @@ class DecidedState(LoggedState):
         taken, ended = complete_cut_through(cut_through, events, first_offset=offset, now_us=now_us)
         events += taken
         answers.append(ended)
+        if ended.word and not cut_through.settled:
+            self.demand.wants[cut_through.consumer].held.append(ended)
         self.demand.end_cut_through(cut_through)
 
     def _hold(self, transaction: Transaction, answers: list[Effect]) -> list[Effect]:
@@ -405,6 +408,10 @@ class DecidedState(LoggedState):
             self._rates.forget(consumer)
         words: list[int] = []
         for effect in want.held:
+            if type(effect) is CutThroughEnded:
+                # Its first frames may have left, but not if the receiver's window was closed.
+                words += () if effect.cut_through.is_sent else (effect.word,)
+                continue
             effect.cancelled = True
             # Its peer knows a resumed one.
             if not effect.settled and not effect.is_resumed:

@@ -62,8 +62,8 @@ class EffectRelease:
             elif isinstance(effect, _BEHIND) and effect.consumer in queues:
                 queues[effect.consumer].append(effect)
             else:
-                if type(effect) is CutThroughBegun:
-                    self._release_credit(effect)
+                if type(effect) is CutThroughBegun or type(effect) is CutThroughEnded:
+                    self._note_released(effect)
                 released.append(effect)
         return released
 
@@ -74,8 +74,7 @@ class EffectRelease:
             while queue:
                 effect = queue[0]
                 if type(effect) is not Deliver:
-                    if type(effect) is CutThroughBegun:
-                        self._release_credit(effect)
+                    self._note_released(effect)
                     released.append(effect)
                 elif not effect.cancelled:
                     if not self._set_bodies(effect):
@@ -86,11 +85,18 @@ class EffectRelease:
                 del self.queues[consumer]
         return released
 
-    def _release_credit(self, effect: CutThroughBegun) -> None:
-        """Release the credit of a reserved consumer: from now on its link holds it back."""
+    def _note_released(self, effect: _Behind) -> None:
+        """Note that the link of a reserved consumer knows of the begin or the end of its delivery.
+
+        From the begin on the link holds back the credit. After the end it knows whether a frame was sent.
+        """
         want = self._demand.wants.get(effect.consumer)
-        if want is not None:
+        if want is None:
+            return
+        if type(effect) is CutThroughBegun:
             want.held_count -= ALL_CREDIT
+        elif type(effect) is CutThroughEnded and effect in want.held:
+            want.held.remove(effect)
 
     def _set_bodies(self, effect: Deliver) -> bool:
         """Set the bodies of a delivery; return False if one must be read first."""

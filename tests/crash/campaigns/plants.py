@@ -36,6 +36,7 @@ def _of_queues(directory: Path, *, kind: str, **options: int | str) -> list[str]
 PLANTED: Final = {
     "move-halved": Planted(partial(_of_queues, kind="redrives"), "redrives: 0 messages stayed and 0 came"),
     "commit-halved": Planted(partial(_of_queues, kind="transactions"), "transactions: "),
+    "last-piece-changed": Planted(partial(_of_queues, kind="cut-through"), "cut-through: a message is not whole"),
     "tags-forgotten": Planted(_of_resumptions, ("tag: ", "twice: ")),
     "deliveries-forgotten": Planted(_of_resumptions, "kept: "),
     "group-shared": Planted(partial(_of_holdings, kind="groups"), "holder: "),

@@ -4,6 +4,7 @@
     redrives        the same for dead letters
     transactions    commits of some KiB and of more than one batch of the log: all of one is there, or nothing
     uploads         a message in many pieces: whole and byte for byte, or not there
+    cut-through     the same while a receiver gets it piece by piece: that has whole messages, or nothing of them
     downloads       `receive --to-file` is killed too: the file is whole or not there, and then the message is
     scheduled       each accepted message arrives once, and not before its time
     duplicates      what is sent again after the start is stored once
@@ -24,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.message.message import Data, Message, decode_message
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties
 from ambermq.protocol.amqp10.types.values import Symbol, UInt
@@ -265,11 +267,81 @@ class _Upload(_Job):
             publisher.finish()
 
     def faults(self) -> list[str]:
-        bodies = [b"".join(bytes(part.value) for part in one.body) for one in self.received(self.name)]  # type: ignore[union-attr,arg-type]
+        bodies = [_body_of(one) for one in self.received(self.name)]
         found = [] if len(bodies) <= 1 else [f"{len(bodies)} messages for one"]
         if self.accepted and not bodies:
             found.append(_LOST)
         return found + ["another body" for body in bodies if hashlib.sha256(body).digest() != self.digest]
+
+
+class _CutThrough(_Job):
+    """Large messages that leave while they arrive; some of them are never complete."""
+
+    seconds = 1.2
+
+    def prepare(self) -> None:
+        self.declare(self.name, cut_through=True)
+        self.bodies = [
+            b"%08d" % number + self.chance.randbytes(1 << 16) * self.chance.randrange(20, 90) for number in range(12)
+        ]
+        self.is_complete = [self.chance.random() < 0.75 for _ in self.bodies]
+        self.numbers_of = {hashlib.sha256(body).digest(): number for number, body in enumerate(self.bodies)}
+        self.arrived: list[int] = []
+        """The messages that the receiver got, -1 for one that is not whole."""
+
+    def run(self) -> None:
+        receiver = threading.Thread(target=_run_quietly, args=(self._receive,), daemon=True)
+        receiver.start()
+        for number, is_complete in enumerate(self.is_complete):
+            with LinkClient.connect(BrokerUrl.parse(self.broker.url)) as client:
+                self._send_one(client, number, is_complete=is_complete)
+        receiver.join(_JOB_SECONDS)
+
+    def _receive(self) -> None:
+        with LinkClient.connect(BrokerUrl.parse(self.broker.url)) as client:
+            subscriber = Subscriber(client, client.attach_receiver(self.name))
+            for payload in subscriber.payloads(count=sum(self.is_complete)):
+                self.arrived.append(self._number_of(payload))
+            subscriber.finish()
+
+    def _number_of(self, payload: bytes | memoryview) -> int:
+        try:
+            body = _body_of(decode_message(bytes(payload)))
+        except DecodeError:
+            return -1
+        return self.numbers_of.get(hashlib.sha256(body).digest(), -1)
+
+    def _send_one(self, client: LinkClient, number: int, *, is_complete: bool) -> None:
+        """Send a message, or as much of it as leaves before its connection is closed."""
+        payload = Message(header=Header(durable=True), body=(Data(self.bodies[number]),)).encode()
+        publisher = Publisher(client, client.attach_sender(self.name), on_outcome=self._said)
+        size, count = publisher.piece_bytes, len(payload) if is_complete else len(payload) * 2 // 3
+        for start in range(0, count, size):
+            end = start + size
+            is_last = is_complete and end >= count
+            publisher.offer_piece(payload[start:end], number, is_first=start == 0, is_last=is_last)
+        if is_complete:
+            publisher.finish()
+
+    def faults(self) -> list[str]:
+        with self.moves() as moves:
+            published = int(moves.read(self.name)["published"])
+            available = int(moves.read(self.name)["available"])
+        with LinkClient.connect(BrokerUrl.parse(self.broker.url)) as client:
+            subscriber = Subscriber(client, client.attach_receiver(self.name))
+            left = [self._number_of(one) for one in subscriber.payloads(count=available, idle_seconds=10.0)]
+            subscriber.finish()
+        whole = {*left, *self.arrived} - {-1}
+        found = ["a message is not whole"] if -1 in (*left, *self.arrived) else []
+        found += [f"{_LOST}: {number}" for number in self.accepted if number not in whole]
+        found += [f"{number} came, and was never complete" for number in whole if not self.is_complete[number]]
+        found += ["a message is there twice"] if len(set(left)) < len(left) else []
+        # What was settled before the kill is noted by its receiver.
+        return found + ([f"{published} messages were published, not {whole}"] if published != len(whole) else [])
+
+
+def _body_of(message: Message) -> bytes:
+    return b"".join(bytes(part.value) for part in message.body)  # type: ignore[union-attr,arg-type]
 
 
 class _Download(_Upload):
@@ -366,6 +438,7 @@ KINDS: Final[dict[str, type[_Job]]] = {
     "redrives": _Redrive,
     "transactions": _Transaction,
     "uploads": _Upload,
+    "cut-through": _CutThrough,
     "downloads": _Download,
     "scheduled": _Scheduled,
     "duplicates": _Duplicates,

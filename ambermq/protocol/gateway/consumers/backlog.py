@@ -5,10 +5,12 @@ Rule 1. Deliveries leave in the order in which they were dealt. A large one is s
 Rule 2. The delivery of a large message counts as waiting until its first frame is sent.
 Rule 3. What the receiver has no credit for any more returns to the queue, but for settled deliveries: they left the
         queue when they were acquired. A message that arrives is left to its queue, which has it when it is complete.
+Rule 4. A large message of a settled delivery has left its queue, so it holds the log while it waits: else a compaction
+        removes its pieces.
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple, final
 
@@ -19,7 +21,7 @@ from ambermq.engine.entries.stored_message import StoredMessage
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.gateway.consumers.delivery_locks import attempts_of, tag_prefix
-from ambermq.protocol.gateway.engine_port import EnginePort
+from ambermq.protocol.gateway.engine_port import EnginePort, Hold
 from ambermq.protocol.gateway.large.arriving_message import ArrivingMessage
 from ambermq.protocol.gateway.large.message_stream import MessageStream
 from ambermq.protocol.gateway.large.turn_budget import TurnBudget, Wait
@@ -37,6 +39,8 @@ class LargeDelivery(NamedTuple):
     queue: int
     added: Mapping[str, Any] | None = None
     """Further message annotations."""
+    hold: Hold | None = None
+    """The hold on the log of a message that is in no queue; its stream releases it."""
 
 
 class DeliveryRun(NamedTuple):
@@ -94,6 +98,7 @@ class Backlog:
         self,
         effect: Deliver,
         payloads: Sequence[Buffer | StoredMessage],
+        engine: EnginePort,
         added: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
         """Add a run with large messages, each message by itself.
@@ -106,7 +111,8 @@ class Backlog:
         for index, (word, payload, entry) in enumerate(zip(effect.words, payloads, entries, strict=True)):
             more, attempt = None if added is None else added[index], attempts[index]
             if isinstance(payload, StoredMessage):
-                large = LargeDelivery(payload, entry, effect.elapsed_us, effect.queue, more)
+                hold = engine.hold() if effect.settled else None
+                large = LargeDelivery(payload, entry, effect.elapsed_us, effect.queue, more, hold)
                 self.runs.append(DeliveryRun((word,), (), effect.settled, large, attempt))
             else:
                 body = payload if added is None else redelivered(payload, entry, effect.elapsed_us, more)
@@ -119,11 +125,13 @@ class Backlog:
         self.runs.append(DeliveryRun((), (), message.cut_through.settled, large))
         self.count += 1
 
-    def set_word(self, message: ArrivingMessage, word: int) -> bool:
+    def set_word(self, message: ArrivingMessage, word: int, engine: EnginePort) -> bool:
         """Set the word of a message that has arrived; return False if its first frame is sent."""
         for index, one in enumerate(self.runs):
             if one.large is not None and one.large.message is message:
-                self.runs[index] = one._replace(words=(word,))
+                # If it is the stream already, that takes a hold itself.
+                hold = engine.hold() if one.settled and (index or self.stream is None) else None
+                self.runs[index] = one._replace(words=(word,), large=one.large._replace(hold=hold))
                 return True
         return False
 
@@ -217,6 +225,9 @@ class Backlog:
         if self.stream is not None:
             self.stream.close()
             self.stream = None
+        for one in self.runs:
+            if one.large is not None and one.large.hold is not None:
+                one.large.hold.release()
 
 
 def _stream_of(
@@ -226,6 +237,8 @@ def _stream_of(
     message, queue = large.message, large.queue
     if isinstance(message, ArrivingMessage):
         token = words[0] if words else message.cut_through.key
-        return MessageStream(engine, link, message, message.rebuild, token, settled=settled, queue=queue)
-    rebuild = partial(redelivered, entry=large.entry, now_us=large.elapsed_us, added=large.added)
-    return MessageStream(engine, link, message, rebuild, words[0], settled=settled, queue=queue)
+        rebuild: Callable[[Buffer], Buffer] = message.rebuild
+    else:
+        token = words[0]
+        rebuild = partial(redelivered, entry=large.entry, now_us=large.elapsed_us, added=large.added)
+    return MessageStream(engine, link, message, rebuild, token, settled=settled, queue=queue, hold=large.hold)

@@ -62,7 +62,7 @@ class ConsumerLink:
     """One consumer of the engine, and its link."""
 
     __slots__ = (
-        *("_backlog", "_early", "_expired", "_failed", "_granted_low", "bytes", "consumer", "follower", "granted"),
+        *("_backlog", "_expired", "_failed", "_granted_low", "bytes", "consumer", "early", "follower", "granted"),
         *("is_closed", "is_lost", "is_open", "is_service_bus", "link", "message_bytes", "messages", "peer"),
         *("resumption", "terms", "traffic", "unsettled"),
     )
@@ -86,7 +86,7 @@ class ConsumerLink:
         """Whether its connection is lost. Deliveries that arrive before the end of its consumer return unsent."""
         self.is_service_bus = False
         """Whether its client is one of Service Bus: it knows other conditions and annotations."""
-        self._early: EarlyDeliveries | None = None
+        self.early: EarlyDeliveries | None = None
         """Its deliveries that began while their messages arrived; None if there was none."""
         self._expired: ExpiredDeliveries | None = None
         """Its deliveries whose locks have expired; None if there was none."""
@@ -154,8 +154,8 @@ class ConsumerLink:
         limits = gateway.limits
         if self.resumption is not None and not self._resume(self.resumption):
             return
-        if self._early is not None and self._early.is_sending:
-            self._hold_back(self._early)
+        if self.early is not None and self.early.is_sending:
+            self._hold_back(self.early)
             return
         bytes_max = limits.grant_bytes // (self.message_bytes or 1)
         sendable = max(link.sendable - backlog.count, 0)
@@ -213,8 +213,8 @@ class ConsumerLink:
     def deliver_early(self, effect: CutThroughBegun) -> None:
         """Begin the delivery of a message that arrives."""
         if self.is_open:
-            self._early = self._early or EarlyDeliveries(self._backlog, self.peer.gateway.engine)
-            self._early.begin(effect.cut_through)
+            self.early = self.early or EarlyDeliveries(self._backlog, self.peer.gateway.engine)
+            self.early.begin(effect.cut_through)
             self.top_up()
 
     def follow(self) -> None:
@@ -224,10 +224,12 @@ class ConsumerLink:
 
     def end_early(self, effect: CutThroughEnded) -> None:
         """Complete the delivery of a message that is published, or abort that of one that will not be."""
-        early, cut_through = self._early, effect.cut_through
+        early, cut_through = self.early, effect.cut_through
         is_given_up = early is None or early.message is None or early.message.cut_through is not cut_through
         size, outcome = (0, None) if early is None else early.end(cut_through, effect.word)
         if not self.is_open:
+            if self.is_lost and effect.word and is_given_up:
+                self._backlog.add_unsent((effect.word,), settled=cut_through.settled)
             return
         if effect.word and is_given_up and not cut_through.settled:
             # It was acquired before the engine knew of that.
@@ -340,12 +342,12 @@ class ConsumerLink:
     ) -> bool:
         """Add a run with large messages to the backlog; `added` are the annotations of deliveries with locks."""
         self._count_sent(len(payloads), sum(map(len, payloads)))
-        self._backlog.add_each(effect, payloads, added)
+        self._backlog.add_each(effect, payloads, self.peer.gateway.engine, added)
         return True
 
     def serve(self, turn: TurnBudget) -> Wait:
         """Send a part of a large message, and return what the link waits for."""
-        backlog, stream, early = self._backlog, self._backlog.stream, self._early
+        backlog, stream, early = self._backlog, self._backlog.stream, self.early
         if stream is None:
             return Wait.PEER
         wait = backlog.serve(stream, turn)
@@ -391,7 +393,7 @@ class ConsumerLink:
         returned = self._backlog.take_surplus()
         if returned:
             self.peer.gateway.engine.settle(Settle(self.consumer, returned, RELEASED))
-        early = self._early
+        early = self.early
         if early is not None and early.message is not None and early.message.is_given_up:
             early.give_up()
 
@@ -420,8 +422,8 @@ class ConsumerLink:
         if stream is not None and stream.is_begun and stream.token in event.tokens:
             stream.abort()
             self.peer.gateway.sources.wake_stream(self)
-        if self._early is not None and not is_checked:
-            known = self._early.take(event, self.peer, self.terms.default_outcome)
+        if self.early is not None and not is_checked:
+            known = self.early.take(event, self.peer, self.terms.default_outcome)
             if known is None:
                 return None
             event = known

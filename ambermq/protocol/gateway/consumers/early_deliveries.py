@@ -14,6 +14,7 @@ from ambermq.engine.commands import CutThrough
 from ambermq.engine.entries.outcome import RELEASED, Outcome
 from ambermq.protocol.amqp10.events import Disposed
 from ambermq.protocol.amqp10.performatives.classes import DeliveryState, TransactionalState
+from ambermq.protocol.amqp10.serial_number import MASK
 from ambermq.protocol.gateway.consumers.backlog import Backlog
 from ambermq.protocol.gateway.engine_port import EnginePort
 from ambermq.protocol.gateway.large.arriving_message import ArrivingMessage
@@ -38,7 +39,7 @@ class EarlyDeliveries:
         self._outcome: Outcome | None = None
         """The outcome of its delivery; None without one."""
         self._words: dict[int, int] = {}
-        """The words of published messages by the keys of their deliveries, which are not settled."""
+        """The words of published messages by the delivery-ids of their deliveries, which are not settled."""
 
     @property
     def is_sending(self) -> bool:
@@ -54,6 +55,11 @@ class EarlyDeliveries:
     def is_of(self, stream: MessageStream) -> bool:
         """Return whether a stream is that of the message that arrives."""
         return self.message is not None and stream.token == self.message.cut_through.key
+
+    @property
+    def unsettled_count(self) -> int:
+        """The deliveries of published messages that are not settled."""
+        return len(self._words)
 
     def begin(self, cut_through: CutThrough) -> None:
         """Begin a delivery, unless its message has ended."""
@@ -75,11 +81,11 @@ class EarlyDeliveries:
         if not word:
             self._backlog.abort(message)
             return 0, None
-        is_unsent = self._backlog.set_word(message, word)
-        if not is_unsent and not cut_through.settled:
-            self._words[cut_through.key] = word
+        is_unsent = self._backlog.set_word(message, word, self._engine)
         stream = self._backlog.stream
         if stream is not None and stream.token == cut_through.key:
+            if not is_unsent and not cut_through.settled:
+                self._words[stream.delivery_id] = word
             stream.complete(word, is_known_by_key=not is_unsent)
         else:
             message.complete(word)
@@ -111,5 +117,9 @@ class EarlyDeliveries:
         if known := self._words:
             # A transaction may be rolled back: then the peer names them again.
             find = known.get if is_in_transaction and not event.settled else known.pop
-            tokens = [find(token, token) for token in tokens]
+            tokens = [find((event.first_id + index) & MASK, token) for index, token in enumerate(tokens)]
         return Disposed(event.link, event.first_id, tokens, state, event.settled)
+
+    def forget(self, delivery_id: int) -> None:
+        """Forget a delivery that the broker has settled."""
+        self._words.pop(delivery_id, None)

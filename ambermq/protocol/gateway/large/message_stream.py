@@ -16,7 +16,7 @@ from ambermq.protocol.amqp10.link.resumption import offset_in
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import DeliveryState
 from ambermq.protocol.amqp10.types.decode import Buffer
-from ambermq.protocol.gateway.engine_port import EnginePort
+from ambermq.protocol.gateway.engine_port import EnginePort, Hold
 from ambermq.protocol.gateway.large.arriving_message import ArrivingMessage
 from ambermq.protocol.gateway.large.turn_budget import TurnBudget, Wait
 
@@ -28,8 +28,19 @@ class MessageStream:
     """One message and the link that sends it."""
 
     __slots__ = (
-        *("_delivery_id", "_engine", "_hold", "_index", "_link", "_message", "_part", "_rebuild", "_settled"),
-        *("_left_out", "_resumes", "_skipped_bytes", "_state", "is_begun", "is_damaged", "is_done", "queue", "token"),
+        *("_engine", "_hold", "_index", "_link", "_message", "_part", "_rebuild", "_settled"),
+        *(
+            "_left_out",
+            "_resumes",
+            "_skipped_bytes",
+            "_state",
+            "delivery_id",
+            "is_begun",
+            "is_damaged",
+            "is_done",
+            "queue",
+            "token",
+        ),
         "word",
     )
 
@@ -45,17 +56,19 @@ class MessageStream:
         queue: int = 0,
         resumes: bool = False,
         state: DeliveryState | None = None,
+        hold: Hold | None = None,
     ) -> None:
         """`rebuild` returns the first piece as this delivery has it; `queue` is the queue of a consumer's delivery.
 
-        `resumes`: the delivery is resumed, and `state` is what its receiver has of it.
+        `resumes`: the delivery is resumed, and `state` is what its receiver has of it. `hold`: the message holds the
+        log already.
         """
         self._engine = engine
         self._link = link
         self._message = message
         self._rebuild = rebuild
         self._settled = settled
-        self._hold = engine.hold() if message.is_whole else None
+        self._hold = hold or (engine.hold() if message.is_whole else None)
         self._index = 0
         """The piece that is sent now."""
         self._part: memoryview | None = None
@@ -66,7 +79,8 @@ class MessageStream:
         """The bytes of this piece and the next ones that the receiver has."""
         self._skipped_bytes = 0
         """The size of the last piece that was left out."""
-        self._delivery_id = 0
+        self.delivery_id = 0
+        """Its id in the session; known when it is begun."""
         self.token = self.word = token
         """`token` is what the session knows the delivery by, `word` what the engine knows the message by."""
         self.queue = queue
@@ -101,7 +115,7 @@ class MessageStream:
                 is_first = not self._resumes
             some = part[: turn.size]
             is_last = message.is_whole and self._index == last and len(some) == len(part)
-            count = link.send_part(self._delivery_id, self.token, some, is_first=is_first, is_last=is_last)
+            count = link.send_part(self.delivery_id, self.token, some, is_first=is_first, is_last=is_last)
             turn.spend(0, count)
             if count < len(some):
                 self._part = part[count:]
@@ -130,7 +144,7 @@ class MessageStream:
     def abort(self) -> None:
         """End a delivery that is not complete: the peer has settled it, or its message is damaged."""
         if not self.is_done and self.is_begun:
-            self._link.abort_parts(self._delivery_id)
+            self._link.abort_parts(self.delivery_id)
         self._end()
 
     def close(self) -> None:
@@ -173,10 +187,12 @@ class MessageStream:
         """Begin the delivery."""
         link = self._link
         if self._resumes:
-            self._delivery_id = link.resume_parts(self.token, self._state)
+            self.delivery_id = link.resume_parts(self.token, self._state)
         else:
-            self._delivery_id = link.begin_parts(self.token, self._settled)
+            self.delivery_id = link.begin_parts(self.token, self._settled)
         self.is_begun = True
+        if isinstance(self._message, ArrivingMessage):
+            self._message.cut_through.is_sent = True
 
     def _end(self) -> None:
         self.is_done, self._part = True, None

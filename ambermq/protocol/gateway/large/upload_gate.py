@@ -18,7 +18,7 @@ __all__ = ["UploadGate", "UploadLink"]
 
 
 class UploadLink(Protocol):
-    """A link, as the gate knows it."""
+    """A link, as the gate knows it; for the ends of transactions, those of a connection."""
 
     held: int
     """Its commands that wait here."""
@@ -44,8 +44,7 @@ class UploadGate:
 
     def __init__(self, gateway: UploadGateway) -> None:
         self._gateway = gateway
-        self._waiting: deque[tuple[UploadLink | None, StoreChunk | Publish | Discharge]] = deque()
-        """Commands with their links; the end of a transaction has none."""
+        self._waiting: deque[tuple[UploadLink, StoreChunk | Publish | Discharge]] = deque()
         self._unsynced_bytes = 0
         """The bytes of pieces in the engine that are not durable."""
         self.open_bytes = 0
@@ -59,10 +58,14 @@ class UploadGate:
         link.held += 1
         self._pass_on()
 
-    def discharge(self, command: Discharge) -> None:
-        """Pass the end of a transaction to the engine, after its messages."""
+    def discharge(self, transactions: UploadLink, command: Discharge) -> None:
+        """Pass the end of a transaction to the engine, after its messages; `transactions` are those of its connection.
+
+        One that waits counts for their limit.
+        """
         if any(isinstance(one, Publish) and one.transaction is command.transaction for _, one in self._waiting):
-            self._waiting.append((None, command))
+            self._waiting.append((transactions, command))
+            transactions.held += 1
         else:
             self._gateway.engine.submit(command)
 
@@ -93,9 +96,8 @@ class UploadGate:
             waiting.popleft()
             self._pass(link, command)
 
-    def _pass(self, link: UploadLink | None, command: StoreChunk | Publish | Discharge) -> None:
-        if link is not None:
-            link.held -= 1
+    def _pass(self, link: UploadLink, command: StoreChunk | Publish | Discharge) -> None:
+        link.held -= 1
         if isinstance(command, StoreChunk):
             self._unsynced_bytes += len(command.piece)
         if isinstance(command, Publish):

@@ -41,6 +41,8 @@ __all__ = ["ProducerLink"]
 
 _DECODED_RUN_MAX: Final = 256
 """The messages of a run on a link whose messages are decoded one by one: with their commands they take 3 ms."""
+_FIRST_RUN_MAX: Final = _DECODED_RUN_MAX - 1
+"""The same on a new link, until messages are recognised for the first time. Some never are."""
 _ALIKE_RUN: Final = 4096
 """The limit doubles with each whole run of alike messages; it ends with one of this size."""
 
@@ -98,6 +100,7 @@ class ProducerLink:
         limit = self.link.session.connection.limits.message_bytes_max
         self._message_bytes_max = ready.message_bytes_max
         self.link.piece_bytes = self.peer.gateway.engine.config.chunk_bytes
+        self.link.run_max = _FIRST_RUN_MAX
         self.link.accept(
             self.terms.source,
             target,
@@ -184,6 +187,7 @@ class ProducerLink:
             self._publish_upload(run, transaction)
             return
         if self.guard is not None:
+            self.link.run_max = _DECODED_RUN_MAX
             self._publish_allowed(run, self.guard, transaction)
             return
         hashes = recogniser.id_hashes(bodies) if recogniser is not None and size <= self.limits.run_bytes_max else None
@@ -192,7 +196,9 @@ class ProducerLink:
                 self.link.run_max = _DECODED_RUN_MAX
             self._publish_each(run, transaction)
             return
-        if count == self.link.run_max:
+        if self.link.run_max == _FIRST_RUN_MAX:
+            self.link.run_max = ANY_RUN
+        elif count == self.link.run_max:
             self.link.run_max = 2 * count if count < _ALIKE_RUN else ANY_RUN
         publish = Publish(self, self.producer, run.first_id, bodies, hashes, size, recogniser.is_durable, run.settled)
         publish.ttl_ms, publish.priority = recogniser.ttl_ms, recogniser.priority

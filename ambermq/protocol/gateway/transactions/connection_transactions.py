@@ -93,10 +93,12 @@ class _Open:
 class ConnectionTransactions:
     """The coordinator's links and the open transactions of one connection."""
 
-    __slots__ = ("_links", "_open", "_peer")
+    __slots__ = ("_links", "_open", "_peer", "held")
 
     def __init__(self, peer: NodePeer) -> None:
         self._peer = peer
+        self.held = 0
+        """The discharges that wait for the pieces of large messages (large/upload_gate.py)."""
         self._links: dict[LinkEndpoint, None] = {}
         self._open: dict[bytes, _Open] = {}
 
@@ -152,7 +154,7 @@ class ConnectionTransactions:
 
     def _declare(self, link: Receiver, delivery_id: int) -> None:
         limit = self._peer.gateway.limits.connection_transactions_max
-        if len(self._open) >= limit:
+        if len(self._open) + self.held >= limit:
             why = f"at most {limit} open transactions in a connection (connection_transactions_max)"
             self._refuse(link, delivery_id, AmqpCondition.RESOURCE_LIMIT_EXCEEDED, why)
             return
@@ -168,7 +170,7 @@ class ConnectionTransactions:
             self._refuse(link, delivery_id, TransactionCondition.UNKNOWN_ID, why)
             return
         request = DischargeRequest(self._peer, link, delivery_id, known.unsettled)
-        self._peer.gateway.uploads.discharge(Discharge(request, known.transaction, fails))
+        self._peer.gateway.uploads.discharge(self, Discharge(request, known.transaction, fails))
 
     def answered(self, effect: Answered | RefusedCommand) -> None:
         """Answer a discharge, and settle what a commit has settled."""
@@ -178,6 +180,8 @@ class ConnectionTransactions:
             traffic.transactions_committed += 1
             for (consumer_link, delivery_id), state in request.unsettled.items():
                 if consumer_link.is_open:
+                    if consumer_link.early is not None:
+                        consumer_link.early.forget(delivery_id)
                     consumer_link.link.settle_sent(delivery_id, 1, state.outcome)
                     if isinstance(state.outcome, Released | Modified):
                         # The message may come again to this link, under the same tag.

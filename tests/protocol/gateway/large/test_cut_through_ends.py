@@ -3,11 +3,24 @@
 import pytest
 
 from ambermq.log.write.log import Log
-from ambermq.protocol.amqp10.performatives.classes import Accepted, Attach, Flow, Rejected, Source, Target
+from ambermq.protocol.amqp10.message.message import decode_message
+from ambermq.protocol.amqp10.performatives.classes import (
+    Accepted,
+    Attach,
+    Detach,
+    Discharge,
+    Flow,
+    Header,
+    Rejected,
+    Source,
+    Target,
+    Transfer,
+)
 from ambermq.protocol.amqp10.spec import SenderSettleMode
 from ambermq.protocol.server_limits import ServerLimits
 from tests.protocol.gateway.large.test_cut_through import Peer, Through, message, rig_of
 from tests.protocol.gateway.large.test_large_messages import outcomes
+from tests.protocol.gateway.transactions.test_connection_transactions import Transacting
 from tests.protocol.peers import FIRST_ID, Wire
 from tests.protocol.watching import bodies
 
@@ -95,3 +108,76 @@ def test_a_client_of_service_bus_gets_whole_messages() -> None:
     assert not bodies(peer.give(b"".join(frames[:-5])))
     assert not peer.rig.loop.demand.cut_throughs
     assert len(bodies(peer.give(b"".join(frames[-5:])))) == 1
+
+
+@pytest.mark.parametrize("end", ["detach", "loss", "late loss"])
+@pytest.mark.parametrize("is_known", [True, False], ids=["known", "unknown"])
+@pytest.mark.parametrize("is_sent", [True, False], ids=["sent", "unsent"])
+def test_a_receiver_that_ends_before_the_sync_of_the_publish(end: str, *, is_known: bool, is_sent: bool) -> None:
+    """The delivery has failed only if a frame of it is sent; else the message comes as in a first delivery.
+
+    Its link may not even know of it, because the first piece was not durable. With a late loss the publish is durable
+    before the consumer of the lost link is detached.
+    """
+    peer = Peer(rig_of())
+    peer.sender()
+    receiver = Peer(peer.rig, gateway=peer.gateway, container="receiver")
+    receiver.receiver()
+    body = message(1, 9500)
+    frames = peer.frames(body)
+    read(peer, *frames[:-5])
+    begun = peer.rig.do()
+    (consumer_link,) = peer.gateway.consumers.values()
+    if not is_sent:
+        consumer_link.link.session.windows.remote = 0
+    if is_known or is_sent:
+        peer.gateway.carry_out(begun)
+        peer.settle()
+        receiver.settle()
+        begun = []
+    read(peer, *frames[-5:])
+    effects = peer.rig.step()
+    while not peer.rig.queue().acquired_count:
+        effects += peer.rig.completed() + peer.rig.step()
+    if end == "detach":
+        read(receiver, Wire.frame(Detach(handle=5, closed=True)))
+    elif end == "loss":
+        receiver.peer.lost()
+    else:
+        consumer_link.lose()
+    peer.gateway.carry_out([*begun, *effects, *peer.rig.completed()])
+    peer.settle()
+    if end == "late loss":
+        receiver.peer.lost()
+        peer.settle()
+    (again,) = bodies(peer.receiver(6))
+    assert (decode_message(again).header == Header(durable=True, delivery_count=1)) is is_sent
+    assert is_sent or again == body
+    assert peer.rig.queue().counters.failed == int(is_sent)
+
+
+@pytest.mark.parametrize("is_settled", [True, False], ids=["settled", "unsettled"])
+def test_nothing_stays_of_a_delivery_that_is_settled_in_a_transaction(*, is_settled: bool) -> None:
+    """A rollback leaves an unsettled one as it was; with the commit it ends, and so does what is known of it."""
+    peer = Peer(rig_of())
+    peer.sender()
+    receiver = Transacting(peer.rig, gateway=peer.gateway, container="receiver")
+    receiver.get(10)
+    frames = peer.frames(message(1, 9500))
+    peer.give(b"".join(frames[:-5]))
+    peer.give(b"".join(frames[-5:]))
+    (delivery,) = [one for one, _ in receiver.settle() if isinstance(one, Transfer) and one.delivery_id is not None]
+    assert delivery.delivery_id is not None
+    (consumer_link,) = peer.gateway.consumers.values()
+    early = consumer_link.early
+    assert early is not None
+    if not is_settled:
+        transaction = receiver.declare()
+        receiver.retire(transaction, delivery.delivery_id, settled=False)
+        receiver.control(Discharge(txn_id=transaction, fail=True))
+        assert early.unsettled_count == 1
+    transaction = receiver.declare()
+    receiver.retire(transaction, delivery.delivery_id, settled=is_settled)
+    assert receiver.control(Discharge(txn_id=transaction)) == Accepted()
+    assert early.unsettled_count == 0
+    assert (peer.rig.queue().depth, peer.rig.queue().accepted) == (0, 1)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ambermq.engine.config import EngineConfig
-from ambermq.protocol.amqp10.message.message import AmqpValue, Message, decode_message
+from ambermq.protocol.amqp10.message.message import AmqpValue, Data, Message, decode_message
 from ambermq.protocol.amqp10.performatives.base import Composite
 from ambermq.protocol.amqp10.performatives.classes import (
     Accepted,
@@ -53,11 +53,15 @@ class Transacting(Watching):
         )
         self.answer = next(each for each in said if isinstance(each, Attach) and each.name == "c")
 
-    def send(self, handle: int, payload: bytes, **fields: Any) -> list[Composite | None]:
-        """Send one message; returns what comes back."""
+    def frame(self, handle: int, payload: bytes, **fields: Any) -> bytes:
+        """Return the first frame of a message."""
         transfer = Transfer(handle=handle, delivery_id=self._next_id, delivery_tag=b"t", **fields)
         self._next_id = (self._next_id + 1) & 0xFFFFFFFF
-        return [said for said, _ in self.give(Wire.frame(transfer, payload))]
+        return Wire.frame(transfer, payload)
+
+    def send(self, handle: int, payload: bytes, **fields: Any) -> list[Composite | None]:
+        """Send one message; returns what comes back."""
+        return [said for said, _ in self.give(self.frame(handle, payload, **fields))]
 
     def control(self, value: Composite) -> Any:
         """Send a declare or discharge; returns the state that answers it, or the error of the detach."""
@@ -254,6 +258,25 @@ def test_a_connection_has_a_limit_of_transactions() -> None:
     one, _ = peer.declare(), peer.declare()
     assert condition(peer.control(Declare())) == "amqp:resource-limit-exceeded"
     peer.control(Discharge(txn_id=one, fail=True))
+    assert peer.declare()
+
+
+def test_a_discharge_that_waits_for_a_large_message_counts_for_the_limit() -> None:
+    """Its transaction is open until all pieces of the message are durable."""
+    limits = ServerLimits(connection_transactions_max=2, uploads_unsynced_bytes=1000)
+    peer = Transacting(Rig(config=EngineConfig(chunk_bytes=1000)), limits=limits)
+    transaction = peer.declare()
+    body = Message(body=(Data(bytes(2500)),)).encode()
+    state = TransactionalState(txn_id=transaction)
+    post = peer.frame(1, body[:2300], state=state, more=True) + Wire.frame(Transfer(handle=1), body[2300:])
+    controls = [Discharge(txn_id=transaction), Declare(), Declare()]
+    data = post + b"".join(peer.frame(0, Message(body=(AmqpValue(one),)).encode()) for one in controls)
+    states = [each.state for each, _ in peer.give(data) if isinstance(each, Disposition)]
+    (refused,) = [state for state in states if isinstance(state, Rejected)]
+    assert condition(refused) == "amqp:resource-limit-exceeded"
+    assert [type(state) for state in states].count(Declared) == 1
+    assert Accepted() in states
+    assert peer.depth == 1
     assert peer.declare()
 
 
