@@ -5,8 +5,6 @@ Rule 2. The source may be one of the targets: the message then goes to its tail.
         has come. That is counted neither as moved nor as published, and keeps its own time to live.
 """
 
-from msgspec.structs import replace
-
 from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.entry import PLAIN, Entry
 from ambermq.engine.entries.entry_word import pack_words, unpack_words
@@ -28,7 +26,8 @@ def moved(state: State, event: Moved) -> State:
         return state
     queues, now_us = state.queues, state.elapsed_us(event.time_us)
     if event.reason is MoveReason.DUE:
-        queues = queues.set(source.id, source.deliver(event.words, words, columns, now_us))
+        times = _expiries(source, event, words)
+        queues = queues.set(source.id, source.deliver(event.words, words, columns, now_us, times))
         return state.with_fields(time_us=event.time_us, queues=queues)
     if event.reason is not MoveReason.COPIED:
         counter = "dead_lettered" if event.reason.is_dead_letter else "moved"
@@ -55,11 +54,16 @@ def _arrivals(state: State, source: Queue, event: Moved) -> tuple[bytes, list[tu
         if key not in marks:
             marks[key] = _known(state, event, _marks(before, source, event))
         words.append(offset << 16 | word & 0xFFFF)
-        entry = _entry(before, word >> 16, marks[key])
-        if event.reason is MoveReason.DUE and before.expires_us:
-            entry = replace(entry, expires_us=before.expires_us)
-        columns.append((offset, entry))
+        columns.append((offset, _entry(before, word >> 16, marks[key])))
     return pack_words(words), columns
+
+
+def _expiries(source: Queue, event: Moved, arrivals: bytes) -> list[int]:
+    """Return when those of scheduled messages that arrive expire by their own time to live, 0 for never."""
+    if not source.expiries.count:
+        return []
+    words = unpack_words(event.words)
+    return source.expiries.values_of([words[(one >> 16) - event.offset] >> 16 for one in unpack_words(arrivals)])
 
 
 def _entry(before: Entry, entry: int, marks: Marks | None) -> Entry:

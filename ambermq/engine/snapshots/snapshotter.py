@@ -36,7 +36,7 @@ _PAUSE_S: Final = 0.001
 """The minimum pause after each block, so that the loop waits for the interpreter at most for one block."""
 _RELEASE_WORDS: Final = 8 * 1024
 _MESSAGE_BYTES: Final = 9
-_DUE_BYTES: Final = 17
+_TIME_BYTES: Final = 17
 _SCHEDULED_EVENTS: Final = 40
 """An event that schedules messages counts as so many events. Each has mostly one message, while others are joined."""
 _QUEUE_BYTES: Final = 1024
@@ -325,7 +325,7 @@ class Snapshotter:
         storage.makedirs(snapshots_path(log.directory))
         sweep(storage, log.directory)
         needed_bytes = sum(
-            _MESSAGE_BYTES * queue.depth + _DUE_BYTES * queue.dues.count + _QUEUE_BYTES
+            _MESSAGE_BYTES * queue.depth + _TIME_BYTES * (queue.dues.count + queue.expiries.count) + _QUEUE_BYTES
             for queue in state.queues.values()
         )
         self.written_bytes, self.expected_bytes = 0, needed_bytes

@@ -77,7 +77,7 @@ def test_every_attribute_is_known_to_the_image() -> None:
     assert [*Queue.__struct_fields__] == [
         *("id", "name", "settings", "ready", "returned", "acquired", "entries", "exclusions", "size"),
         *("acquired_count", "acquired_size", "published", "delivered", "accepted", "counters", "lifetime", "consumers"),
-        *("aside", "timed", "runs", "delayed", "scheduled", "levels", "keyed", "ids", "groups", "dues"),
+        *("aside", "expiries", "runs", "delayed", "scheduled", "levels", "keyed", "ids", "groups", "dues"),
     ]
     assert [*Entry.__struct_fields__] == [
         *(
@@ -125,9 +125,9 @@ def test_times_in_the_columns_of_an_older_snapshot_are_read() -> None:
         queue = queue.push(make_words(offset, [100]), 100, 0).schedule(
             make_words(offset, [100]), pack_words([offset * 1000])
         )
-    queue = queue.with_expiry(1002, 1, 9_000_000)
+    queue = queue.with_expiries(1002, pack_words([9_000_000]))
     columns = PersistentMap({1000: Entry(due_us=1_000_000), 1002: Entry(due_us=1_002_000, expires_us=9_000_000)})
-    older = msgspec.structs.replace(queue, dues=EMPTY_COLUMN, entries=columns)
+    older = msgspec.structs.replace(queue, dues=EMPTY_COLUMN, expiries=EMPTY_COLUMN, entries=columns)
 
     assert state_of(image_of(EMPTY_STATE.with_queue(older, 5))) == EMPTY_STATE.with_queue(queue, 5)
 

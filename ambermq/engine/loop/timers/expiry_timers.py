@@ -1,30 +1,30 @@
 """The timers of messages that expire: volatile, and built again at a start from what the state has.
 
-    own times to live     buckets of 8 ms: ranges of entries by queue      ExpiryTimers.add
-    those of queues       the next expiry of each queue's runs             ExpiryTimers.watch
+    own times to live     the first expiry of each block of entries (block_timers.py)     ExpiryTimers.add
+    those of queues       the next expiry of each queue's runs                             ExpiryTimers.watch
 
 Rule 1. A timer says where to look. What has expired is what the queue says at that moment.
-Rule 2. Most messages leave before they expire. So with each new range a few old ones are looked at, and those without a
-        message are dropped: the memory is bounded by the messages that wait.
+Rule 2. Most messages leave before they expire. Timers of such messages are dropped when they are the most: the memory
+        is bounded by the messages that wait.
 """
 
-from collections import deque
-from collections.abc import Callable
-from heapq import heapify, heappop, heappush
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from operator import attrgetter
 from typing import Final, NamedTuple, final
 
 from ambermq.engine.entries.entry_word import WORD_BYTES, unpack_words
 from ambermq.engine.entries.expiry_runs import expired_ranges, next_expiry
-from ambermq.engine.loop.schedule import FOREVER_US
+from ambermq.engine.loop.timers.block_timers import ENTRY, BlockTimers
+from ambermq.engine.loop.timers.timer_heads import TimerHeads
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.queue_parts.word_ranges import words_between
+from ambermq.snapshot.persistent_column import EMPTY_COLUMN
 
 __all__ = ["ExpiryTimers", "expired_words"]
 
-_BUCKET_US: Final = 8_000
-_LOOKED_AT: Final = 2
-"""The old ranges that are looked at for each new one."""
-_SPARE_KEYS: Final = 1024
+_TICK_US: Final = 8_000
+"""Timers end at multiples of this time, so that a broker with many of them wakes up seldom."""
 _RANGE_COST: Final = 7
 """The messages of one range that take the time of a range: where all expiries differ, a tick takes fewer of them."""
 
@@ -33,24 +33,19 @@ Find = Callable[[int], Queue | None]
 
 
 class _Range(NamedTuple):
-    queue: int
     first: int
-    length: int
+    end: int
 
 
 @final
 class ExpiryTimers:
     """The timers of one virtual host. All times are elapsed times in microseconds."""
 
-    __slots__ = ("_buckets", "_keys", "_round", "_watched", "_watches")
+    __slots__ = ("_own", "_watched", "_watches")
 
     def __init__(self) -> None:
-        self._buckets: dict[int, list[_Range]] = {}
-        """Ranges by the end of their bucket."""
-        self._keys: list[int] = []
-        """A heap of the ends; a bucket may be gone."""
-        self._round: deque[int] = deque()
-        """The ends of the buckets, in the order in which they are looked at."""
+        self._own = TimerHeads(attrgetter("expiries"))
+        """The timers of messages by their own times to live."""
         self._watched: dict[int, int] = {}
         """The next expiry of a queue's runs, by queue."""
         self._watches: list[tuple[int, int]] = []
@@ -59,45 +54,25 @@ class ExpiryTimers:
     @property
     def next_us(self) -> int:
         """The time of the next timer; FOREVER_US without one."""
-        while self._keys and self._keys[0] not in self._buckets:
-            heappop(self._keys)
         while self._watches and self._watched.get(self._watches[0][1]) != self._watches[0][0]:
             heappop(self._watches)
-        own_us = self._keys[0] if self._keys else FOREVER_US
+        own_us = self._own.next_us(_TICK_US)
         return min(own_us, self._watches[0][0]) if self._watches else own_us
 
-    def add(self, queue: int, first: int, count: int, expires_us: int, find: Find) -> None:
-        """Add messages with one expiry."""
-        end = -(-expires_us // _BUCKET_US) * _BUCKET_US
-        bucket = self._buckets.get(end)
-        if bucket is None:
-            self._buckets[end] = [_Range(queue, first, count)]
-            heappush(self._keys, end)
-            self._round.append(end)
-        else:
-            bucket.append(_Range(queue, first, count))
-        for _ in range(_LOOKED_AT):
-            self._look(find)
+    def start(self, queue: Queue) -> None:
+        """Set the timers of a queue that was recovered, by the own times to live of its messages."""
+        self._own.set(queue.id, BlockTimers(queue.expiries))
 
-    def _look(self, find: Find) -> None:
-        """Look at the last range of the next bucket, and drop it if none of its messages is left."""
-        if not self._round:
-            return
-        end = self._round[0]
-        bucket = self._buckets.get(end)
-        if bucket:
-            last = bucket.pop()
-            if _has_any(find(last.queue), last):
-                # The next look is at another one.
-                bucket.insert(0, last)
-        if bucket:
-            self._round.rotate(-1)
-            return
-        self._round.popleft()
-        self._buckets.pop(end, None)
-        if len(self._keys) > 2 * len(self._buckets) + _SPARE_KEYS:
-            self._keys = list(self._buckets)
-            heapify(self._keys)
+    def add(self, queue: Queue, first: int, times: Sequence[int]) -> None:
+        """Add messages of a queue from entry `first` on, which has them already; `times` are their expiries."""
+        timers = self._own.queues.get(queue.id)
+        if timers is None:
+            timers = self._own.queues[queue.id] = BlockTimers(EMPTY_COLUMN)
+        before = timers.first
+        timers.add_run(first, times)
+        timers.prune(queue.expiries)
+        if timers.first != before:
+            self._own.note(queue.id, timers)
 
     def watch(self, queue: Queue, now_us: int) -> None:
         """Note when messages of a queue expire next by its time to live, unless an earlier time is known."""
@@ -116,13 +91,15 @@ class ExpiryTimers:
         """
         found: dict[int, set[int]] = {}
         while count_max > 0 and self.next_us <= now_us:
-            if self._keys and self._keys[0] <= now_us:
-                bucket = self._buckets[self._keys[0]]
-                one = bucket.pop()
-                if not bucket:
-                    del self._buckets[heappop(self._keys)]
-                count_max -= _RANGE_COST + one.length
-                found.setdefault(one.queue, set()).update(_words_of(find(one.queue), one, now_us))
+            # A range of one message is the dearest: its cost bounds the numbers that are taken.
+            taken = self._own.take(now_us, max(1, count_max // (1 + _RANGE_COST)), find)
+            if taken is not None:
+                queue, numbers, spent = taken
+                ranges = _ranges_of(numbers)
+                count_max -= spent + _RANGE_COST * len(ranges)
+                if queue is not None:
+                    words = [word for one in ranges for word in _words_of(queue, one, now_us)]
+                    found.setdefault(queue.id, set()).update(words)
                 continue
             queue_id = self._watches[0][1]
             queue = find(queue_id)
@@ -136,12 +113,17 @@ class ExpiryTimers:
         return [(queue_id, sorted(words)) for queue_id, words in found.items() if words]
 
 
-def _has_any(queue: Queue | None, wanted: _Range) -> bool:
-    """Return whether a message of a range is on its queue, acquired ones too."""
-    if queue is None or not queue.timed:
-        return False
-    entries = queue.entries
-    return any(offset in entries for offset in range(wanted.first, wanted.first + wanted.length))
+def _ranges_of(numbers: Sequence[int]) -> list[_Range]:
+    """Return the entries of numbers as ranges, in rising order."""
+    ranges: list[_Range] = []
+    first = end = 0
+    for entry in sorted([number & ENTRY for number in numbers]):
+        if entry != end:
+            ranges.append(_Range(first, end))
+            first = entry
+        end = entry + 1
+    ranges.append(_Range(first, end))
+    return [one for one in ranges if one.end]
 
 
 def expired_words(queue: Queue, now_us: int, count_max: int) -> list[int]:
@@ -159,11 +141,8 @@ def expired_words(queue: Queue, now_us: int, count_max: int) -> list[int]:
     return list(found)[:count_max]
 
 
-def _words_of(queue: Queue | None, wanted: _Range, now_us: int) -> list[int]:
+def _words_of(queue: Queue, wanted: _Range, now_us: int) -> list[int]:
     """Return the words of a range that wait and have expired."""
-    if queue is None or not queue.timed:
-        return []
-    last = wanted.first + wanted.length
     lists = [one for one in (*queue.available_lists, *queue.timer_lists) if one.count]
-    words = [word for one in lists for word in unpack_words(words_between(one, wanted.first, last))]
+    words = [word for one in lists for word in unpack_words(words_between(one, wanted.first, wanted.end))]
     return [word for word in words if 0 < queue.expiry_of(word) <= now_us]
