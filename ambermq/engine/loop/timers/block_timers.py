@@ -122,10 +122,50 @@ class BlockTimers:
                 numbers.append(first)
         return numbers, len(numbers) + looks * _LOOK_COST
 
-    def _look(self, column: PersistentColumn, first: int) -> None:
-        """Replace the number of a block by numbers of its messages, from its first one on.
+    def take_block(
+        self, column: PersistentColumn, now_us: int, count_max: int, seen: dict[int, int]
+    ) -> tuple[list[int], int]:
+        """Return the rising entries of a block whose times have come, at most `count_max`, and what that counts for.
 
-        Those before it, also of the same time, had their numbers already: they may be taken by now.
+        They begin with the first message that is due and has its time still: if it is near, those before it have
+        numbers of their own. `seen` has the first entry that was returned of each block. There are none if `count_max`
+        numbers are of messages that are gone or seen.
+        """
+        near, last = self.near, (now_us + 1) << SHIFT
+        spent = 0
+        while spent < count_max and (first := self.first) < last:
+            entry = first & ENTRY
+            block = block_number(entry)
+            end = seen.get(block, block_end(entry))
+            if near and near[0] == first:
+                heappop(near)
+                spent += 1
+                if entry >= end or column.get(entry) != first >> SHIFT:
+                    continue
+                keys, values = map(unpack_words, column.block_of(entry))
+                start = entry
+            else:
+                keys, values = self._look(column, first, above_us=now_us)
+                start = 0
+            spent += _LOOK_COST
+            known = zip(keys, values, strict=True)
+            due = [(key, time_us) for key, time_us in known if start <= key < end and time_us <= now_us]
+            seen[block] = min(start, end)
+            if len(due) > count_max:
+                # The next step goes on from there.
+                key, time_us = due[count_max]
+                heappush(near, time_us << SHIFT | key)
+            if due:
+                return [key for key, _ in due[:count_max]], spent + len(due)
+        return [], spent
+
+    def _look(
+        self, column: PersistentColumn, first: int, *, above_us: int = 0
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Replace the number of a block by numbers of its messages, from its first one on; return entries and times.
+
+        Those before it, also of the same time, had their numbers already: they may be taken by now. Only messages
+        above a time get numbers: the caller takes the others.
         """
         heappop(self._far)
         block, from_us = block_number(first & ENTRY), first >> SHIFT
@@ -135,16 +175,18 @@ class BlockTimers:
         for entry, time_us in zip(keys, values, strict=True):
             number = time_us << SHIFT | entry
             if first <= number and time_us < until_us:
-                heappush(self.near, number)
+                if time_us > above_us:
+                    heappush(self.near, number)
             elif until_us <= time_us < next_us:
                 next_us = time_us
         if next_us == FOREVER_US:
             self._firsts.pop(block, None)
             self._until_us.pop(block, None)
-            return
+            return keys, values
         number = next_us << SHIFT | keys[values.index(next_us)]
         self._firsts[block], self._until_us[block] = number, until_us
         heappush(self._far, number)
+        return keys, values
 
     def _trim_far(self) -> None:
         if len(self._far) > 2 * len(self._firsts) + SPARE:

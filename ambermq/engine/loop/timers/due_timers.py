@@ -15,7 +15,7 @@ from ambermq.engine.entries.entry_word import entry_of
 from ambermq.engine.loop.timers.block_timers import ENTRY, SHIFT, SPARE, BlockTimers
 from ambermq.engine.loop.timers.timer_heads import TimerHeads
 from ambermq.engine.model.queue import Queue
-from ambermq.snapshot.persistent_column import EMPTY_COLUMN
+from ambermq.snapshot.persistent_column import EMPTY_COLUMN, PersistentColumn
 
 __all__ = ["DueTimers"]
 
@@ -77,9 +77,14 @@ class DueTimers:
         If there are more, the next timer is due still.
         """
         found: list[tuple[int, list[int]]] = []
-        while count_max > 0 and (taken := self._heads.take(now_us, count_max, find)) is not None:
+        left = count_max
+
+        def take(_queue: int, timers: BlockTimers, dues: PersistentColumn) -> tuple[list[int], int]:
+            return timers.take(dues, now_us, left)
+
+        while left > 0 and (taken := self._heads.take(now_us, find, take)) is not None:
             queue, numbers, spent = taken
-            count_max -= spent
+            left -= spent
             words = [] if queue is None else _words_of(queue, numbers)
             if queue is not None and words:
                 found.append((queue.id, words))

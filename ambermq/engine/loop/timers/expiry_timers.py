@@ -8,33 +8,29 @@ Rule 2. Most messages leave before they expire. Timers of such messages are drop
         is bounded by the messages that wait.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from operator import attrgetter
-from typing import Final, NamedTuple, final
+from typing import Final, final
 
 from ambermq.engine.entries.entry_word import WORD_BYTES, unpack_words
 from ambermq.engine.entries.expiry_runs import expired_ranges, next_expiry
-from ambermq.engine.loop.timers.block_timers import ENTRY, BlockTimers
+from ambermq.engine.loop.timers.block_timers import BlockTimers
 from ambermq.engine.loop.timers.timer_heads import TimerHeads
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.queue_parts.word_ranges import words_between
-from ambermq.snapshot.persistent_column import EMPTY_COLUMN
+from ambermq.snapshot.persistent_column import EMPTY_COLUMN, PersistentColumn
 
 __all__ = ["ExpiryTimers", "expired_words"]
 
 _TICK_US: Final = 8_000
 """Timers end at multiples of this time, so that a broker with many of them wakes up seldom."""
-_RANGE_COST: Final = 7
-"""The messages of one range that take the time of a range: where all expiries differ, a tick takes fewer of them."""
+_BLOCK_COST: Final = 32
+"""The messages that finding those of a block counts for: where few of each block expire, a tick takes fewer of them."""
 
 Find = Callable[[int], Queue | None]
 """A function from the id of a queue to the queue."""
-
-
-class _Range(NamedTuple):
-    first: int
-    end: int
 
 
 @final
@@ -86,20 +82,23 @@ class ExpiryTimers:
     def take(self, now_us: int, count_max: int, find: Find) -> list[tuple[int, list[int]]]:
         """Return queues with available words that have expired, at most about `count_max`, and forget their timers.
 
-        If there are more, the next timer is due still. The words of a queue are together and in order, so they leave
-        by one event, also if each has an expiry of its own.
+        If there are more, the next timer is due still. The messages of a block are taken together, since neighbours are
+        found and removed at once. The words of a queue are together and in order, so they leave by one event, also if
+        each has an expiry of its own.
         """
         found: dict[int, set[int]] = {}
+        seen: defaultdict[int, dict[int, int]] = defaultdict(dict)
+
+        def take(queue: int, timers: BlockTimers, expiries: PersistentColumn) -> tuple[list[int], int]:
+            return timers.take_block(expiries, now_us, count_max, seen[queue])
+
         while count_max > 0 and self.next_us <= now_us:
-            # A range of one message is the dearest: its cost bounds the numbers that are taken.
-            taken = self._own.take(now_us, max(1, count_max // (1 + _RANGE_COST)), find)
+            taken = self._own.take(now_us, find, take)
             if taken is not None:
-                queue, numbers, spent = taken
-                ranges = _ranges_of(numbers)
-                count_max -= spent + _RANGE_COST * len(ranges)
-                if queue is not None:
-                    words = [word for one in ranges for word in _words_of(queue, one, now_us)]
-                    found.setdefault(queue.id, set()).update(words)
+                queue, entries, spent = taken
+                count_max -= spent + (_BLOCK_COST if entries else 0)
+                if queue is not None and entries:
+                    found.setdefault(queue.id, set()).update(_words_of(queue, entries))
                 continue
             queue_id = self._watches[0][1]
             queue = find(queue_id)
@@ -111,19 +110,6 @@ class ExpiryTimers:
                 if queue is not None:
                     self.watch(queue, now_us)
         return [(queue_id, sorted(words)) for queue_id, words in found.items() if words]
-
-
-def _ranges_of(numbers: Sequence[int]) -> list[_Range]:
-    """Return the entries of numbers as ranges, in rising order."""
-    ranges: list[_Range] = []
-    first = end = 0
-    for entry in sorted([number & ENTRY for number in numbers]):
-        if entry != end:
-            ranges.append(_Range(first, end))
-            first = entry
-        end = entry + 1
-    ranges.append(_Range(first, end))
-    return [one for one in ranges if one.end]
 
 
 def expired_words(queue: Queue, now_us: int, count_max: int) -> list[int]:
@@ -141,8 +127,9 @@ def expired_words(queue: Queue, now_us: int, count_max: int) -> list[int]:
     return list(found)[:count_max]
 
 
-def _words_of(queue: Queue, wanted: _Range, now_us: int) -> list[int]:
-    """Return the words of a range that wait and have expired."""
+def _words_of(queue: Queue, entries: Sequence[int]) -> list[int]:
+    """Return the words of those of rising entries of a block that wait."""
+    wanted, first, end = set(entries), entries[0], entries[-1] + 1
     lists = [one for one in (*queue.available_lists, *queue.timer_lists) if one.count]
-    words = [word for one in lists for word in unpack_words(words_between(one, wanted.first, wanted.end))]
-    return [word for word in words if 0 < queue.expiry_of(word) <= now_us]
+    words = [word for one in lists for word in unpack_words(words_between(one, first, end))]
+    return [word for word in words if word >> 16 in wanted]

@@ -11,6 +11,9 @@ from ambermq.snapshot.persistent_column import PersistentColumn
 
 __all__ = ["TimerHeads"]
 
+Taken = tuple[list[int], int]
+"""Numbers or entries of messages, and how many messages taking them counts for."""
+
 
 @final
 class TimerHeads:
@@ -53,17 +56,21 @@ class TimerHeads:
             heapify(self._heads)
 
     def take(
-        self, now_us: int, count_max: int, find: Callable[[int], Queue | None]
+        self,
+        now_us: int,
+        find: Callable[[int], Queue | None],
+        take: Callable[[int, BlockTimers, PersistentColumn], Taken],
     ) -> tuple[Queue | None, list[int], int] | None:
-        """Return the queue with the first timer, its numbers that are due, and how many messages that counts for.
+        """Return the queue with the first timer, what `take` takes of it, and how many messages that counts for.
 
+        `take` gets the id of the queue, its timers and its times.
         Return None if no timer is due. The queue is None if it was deleted.
         """
         if self._first_us() > now_us:
             return None
         queue_id = self._heads[0][1]
         queue, timers = find(queue_id), self.queues[queue_id]
-        numbers, spent = ([], 1) if queue is None else timers.take(self._column_of(queue), now_us, count_max)
+        numbers, spent = ([], 1) if queue is None else take(queue_id, timers, self._column_of(queue))
         if queue is None or timers.first == NEVER:
             del self.queues[queue_id]
         else:

@@ -85,6 +85,19 @@ def test_a_step_looks_at_few_blocks() -> None:
     assert sum(map(len, found)) == 199
 
 
+def test_what_consumers_hold_keeps_no_step_busy() -> None:
+    """Expired messages that are held lead nowhere; those behind them in their block expire."""
+    timers, queue = ExpiryTimers(), queue_of(dict.fromkeys(range(1, 100), 1000))
+    timers.start(queue)
+    held = queue.acquire((7,), pack_words([entry << 16 | 1 for entry in range(1, 60)]))
+    found, steps = list[int](), 0
+    while timers.next_us <= _TICK_US:
+        found += [word for _, words in timers.take(_TICK_US, 10, {1: held}.get) for word in words]
+        steps += 1
+    assert [entry_of(word) for word in found] == [*range(60, 100)]
+    assert steps <= 12
+
+
 def test_a_million_expiries_are_a_number_for_each_block() -> None:
     """Whether they come in runs or with a start."""
     count, far_us = 100_000, 10**13
