@@ -26,6 +26,8 @@ __all__ = ["ExpiryTimers", "expired_words"]
 
 _TICK_US: Final = 8_000
 """Timers end at multiples of this time, so that a broker with many of them wakes up seldom."""
+_MESSAGE_COST: Final = 3
+"""What a message counts for: it takes the time of several deliveries, and a turn of the event loop may have two steps."""
 _BLOCK_COST: Final = 32
 """The messages that finding those of a block counts for: where few of each block expire, a tick takes fewer of them."""
 
@@ -90,13 +92,13 @@ class ExpiryTimers:
         seen: defaultdict[int, dict[int, int]] = defaultdict(dict)
 
         def take(queue: int, timers: BlockTimers, expiries: PersistentColumn) -> tuple[list[int], int]:
-            return timers.take_block(expiries, now_us, count_max, seen[queue])
+            return timers.take_block(expiries, now_us, -(-count_max // _MESSAGE_COST), seen[queue])
 
         while count_max > 0 and self.next_us <= now_us:
             taken = self._own.take(now_us, find, take)
             if taken is not None:
                 queue, entries, spent = taken
-                count_max -= spent + (_BLOCK_COST if entries else 0)
+                count_max -= spent + (_BLOCK_COST if entries else 0) + (_MESSAGE_COST - 1) * len(entries)
                 if queue is not None and entries:
                     found.setdefault(queue.id, set()).update(_words_of(queue, entries))
                 continue

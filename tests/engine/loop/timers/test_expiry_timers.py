@@ -95,7 +95,7 @@ def test_what_consumers_hold_keeps_no_step_busy() -> None:
         found += [word for _, words in timers.take(_TICK_US, 10, {1: held}.get) for word in words]
         steps += 1
     assert [entry_of(word) for word in found] == [*range(60, 100)]
-    assert steps <= 12
+    assert steps <= 40
 
 
 def test_a_million_expiries_are_a_number_for_each_block() -> None:
