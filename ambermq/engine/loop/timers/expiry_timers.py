@@ -27,7 +27,7 @@ __all__ = ["ExpiryTimers", "expired_words"]
 _TICK_US: Final = 8_000
 """Timers end at multiples of this time, so that a broker with many of them wakes up seldom."""
 _MESSAGE_COST: Final = 3
-"""What a message counts for: it takes as long as several deliveries, and a turn of the event loop may have two steps."""
+"""What a message counts for: it takes as long as several deliveries, and a turn of the loop may have two steps."""
 _BLOCK_COST: Final = 32
 """The messages that finding those of a block counts for: where few of each block expire, a tick takes fewer of them."""
 
