@@ -133,7 +133,8 @@ class EngineConfig:
     """The broker takes a snapshot when this many bytes were logged since the last one; 0: off."""
     snapshot_events: int = 4_000_000
     """The broker takes a snapshot when this many events were logged since the last one; 0: off. A start folds the
-    events after the newest snapshot. An event that schedules messages counts as 40."""
+    events after the newest snapshot. An event that schedules messages counts as 40, one that gives messages a time to
+    live of their own as 8."""
     snapshot_interval_s: int = 3600
     """The broker takes a snapshot this long after the last one, if an event was logged since then; 0: off."""
     snapshot_pause_s: int = 30

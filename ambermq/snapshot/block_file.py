@@ -87,6 +87,8 @@ class BlockKind(IntEnum):
     """JSON: a list of subscriptions."""
     DUES = 10
     """Binary: runs of entries that are scheduled, with their times."""
+    EXPIRIES = 11
+    """Binary: runs of entries that have a time to live of their own, with their expiries."""
     SUSPENDED = 20
     """JSON: a list of suspended links."""
     TAGS = 21

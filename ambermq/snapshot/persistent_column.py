@@ -19,7 +19,7 @@ from msgspec import Struct
 from ambermq.snapshot.persistent_map import PersistentMap
 from ambermq.snapshot.word_chunk import WORD_BYTES, unpack_words
 
-__all__ = ["EMPTY_COLUMN", "PersistentColumn", "block_number"]
+__all__ = ["EMPTY_COLUMN", "PersistentColumn", "block_end", "block_number"]
 
 _SHIFT = 9
 
@@ -41,6 +41,28 @@ class PersistentColumn(Struct, frozen=True):
         half = len(numbers) // 2
         index = bisect_left(numbers, key, 0, half)
         return numbers[half + index] if index < half and numbers[index] == key else 0
+
+    def values_of(self, keys: Sequence[int]) -> list[int]:
+        """Return the values of keys as `get` does; neighbours cost a fifth of that if they rise."""
+        found: list[int] = []
+        number, numbers, half = -1, memoryview(b"").cast("Q"), 0
+        for key in keys:
+            if key >> _SHIFT != number:
+                number = key >> _SHIFT
+                numbers = memoryview(self._blocks.get(number, b"")).cast("Q")
+                half = len(numbers) // 2
+            index = bisect_left(numbers, key, 0, half)
+            found.append(numbers[half + index] if index < half and numbers[index] == key else 0)
+        return found
+
+    @property
+    def block_count(self) -> int:
+        """Return the number of blocks."""
+        return len(self._blocks)
+
+    def has_block(self, number: int) -> bool:
+        """Return whether a key of the block `number` is here."""
+        return number in self._blocks
 
     def blocks(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield packed rising keys and their values, block by block in the order of the keys."""
@@ -110,6 +132,11 @@ def block_number(key: int) -> int:
     return key >> _SHIFT
 
 
+def block_end(key: int) -> int:
+    """Return the key after the last one of the block that a key belongs to."""
+    return ((key >> _SHIFT) + 1) << _SHIFT
+
+
 def _merged(block: bytes, keys: bytes, values: bytes) -> bytes:
     """Return a block with packed rising keys and their values."""
     half = len(block) // 2
@@ -126,6 +153,12 @@ def _merged(block: bytes, keys: bytes, values: bytes) -> bytes:
 def _less(block: bytes, keys: list[int]) -> bytes:
     """Return a block without some keys."""
     half = len(block) // 2
+    numbers = memoryview(block).cast("Q")
+    first = bisect_left(numbers, keys[0], 0, half // WORD_BYTES)
+    start, stop = first * WORD_BYTES, (first + len(keys)) * WORD_BYTES
+    if stop <= half and numbers[first] == keys[0] and numbers[first : first + len(keys)].tolist() == keys:
+        # The frequent case: neighbours go.
+        return b"".join((block[:start], block[stop : half + start], block[half + stop :]))
     known = unpack_words(block[:half])
     gone = set(keys)
     kept = [index for index, key in enumerate(known) if key not in gone]

@@ -7,7 +7,7 @@ import pytest
 
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.events.registry import TYPE_NAMES
-from ambermq.engine.snapshots.word_runs import _DUES, _RUN
+from ambermq.engine.snapshots.word_runs import _RUN, _TIMES
 from ambermq.log.format.batch import BATCH_HEADER_BYTES, BatchHeader
 from ambermq.log.format.record import RECORD
 from ambermq.log.index.segment_index import _TRAILER_BYTES
@@ -37,7 +37,7 @@ _SNAPSHOT: Final = "docs/snapshot-format.md"
         (_SNAPSHOT, "## Header", block_file.HEADER_BYTES),
         (_SNAPSHOT, "## Block", block_file.BLOCK_HEADER_BYTES),
         (_SNAPSHOT, "## Words", _RUN.size),
-        (_SNAPSHOT, "## Times of scheduled messages", _DUES.size),
+        (_SNAPSHOT, "## Times of messages", _TIMES.size),
         (_SNAPSHOT, "## Backup header", backup_format.HEADER_BYTES),
         (_SNAPSHOT, "## Backup frame", backup_format.FRAME_HEADER_BYTES),
         (_SNAPSHOT, "## Backup trailer", backup_format.TRAILER_BYTES),

@@ -122,7 +122,8 @@ def _check_counts(queue: Any) -> None:
     assert len(words) == len(set(words)) == queue.waiting
     held = {word >> 16 for one in queue.acquired.values() for word in one}
     assert set(queue.entries) <= {word >> 16 for word in words} | held
-    assert queue.timed == sum(bool(entry.expires_us) for entry in queue.entries.values())
+    assert {entry for entry, _ in queue.expiries.items()} <= {word >> 16 for word in words} | held
+    assert not any(entry.expires_us for entry in queue.entries.values())
     codes = Counter(entry.group for entry in queue.entries.values() if entry.group)
     assert codes.total() == sum(dict(queue.groups).values()) if queue.groups else not codes
 
@@ -143,8 +144,13 @@ def _published(ledger: Ledger, state: State, event: Published) -> None:
 def _timed(ledger: Ledger, state: State, event: Timed) -> None:
     for queue in event.queues:
         for entry in range(event.first, event.first + event.count):
-            expiry = state.elapsed_us(event.time_us) + 1000 * event.ttl_ms
+            expiry = state.elapsed_us(event.time_us) + 1000 * _ttl_ms_of(event, entry)
             ledger._expiry[queue, entry] = min(expiry, ledger._expiry.get((queue, entry), expiry))
+
+
+def _ttl_ms_of(event: Timed, entry: int) -> int:
+    start = (entry - event.first) * 8
+    return int.from_bytes(event.ttls[start : start + 8], "little") if event.ttls else event.ttl_ms
 
 
 def _scheduled(ledger: Ledger, state: State, event: Scheduled) -> None:
@@ -217,7 +223,7 @@ def _check_priorities(queue: Any, words: Any, now_us: int) -> None:
             return
         for word in (word for one in queue.available_of(priority) for word in one):
             column = queue.entries.get(word >> 16, PLAIN)
-            is_expired = 0 < column.expires_us <= now_us
+            is_expired = 0 < queue.expiries.get(word >> 16) <= now_us
             assert word in taken or column.excluded or column.group or is_expired, "a higher priority waits"
 
 

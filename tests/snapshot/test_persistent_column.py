@@ -47,9 +47,14 @@ class ColumnMachine(RuleBasedStateMachine):
     def remove_some_of_its_own(self, step: int) -> None:
         self.remove(sorted(self.model)[::step])
 
+    @rule(start=st.integers(0, 40), count=st.integers(1, 40))
+    def remove_neighbours(self, start: int, count: int) -> None:
+        self.remove(sorted(self.model)[start : start + count])
+
     @rule(keys=KEYS)
     def get(self, keys: list[int]) -> None:
         assert [self.model.get(key, 0) for key in keys] == [self.column.get(key) for key in keys]
+        assert [self.model.get(key, 0) for key in keys] == self.column.values_of(keys)
 
     @invariant()
     def its_items_are_those_of_the_model(self) -> None:

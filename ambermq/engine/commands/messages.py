@@ -74,6 +74,8 @@ class Publish(Struct):
     """The `time_ms` of each message, if they differ; else None."""
     expires_ms: int = 0
     """When they expire, in milliseconds since 1970; 0: never, or by `ttl_ms`, which has precedence."""
+    lives_ms: list[int] | None = None
+    """The `ttl_ms` of each message, or else the `expires_ms` of each, if they differ; else None."""
 
     @property
     def heads(self) -> Sequence[Buffer]:
@@ -92,8 +94,8 @@ class Publish(Struct):
             or other.first_id != (self.first_id + len(self.bodies)) & 0xFFFFFFFF
             or other.durable is not self.durable
             or other.settled is not self.settled
-            or other.ttl_ms != self.ttl_ms
-            or other.expires_ms != self.expires_ms
+            or bool(other.ttl_ms) is not bool(self.ttl_ms)
+            or bool(other.expires_ms) is not bool(self.expires_ms)
             or other.transaction is not self.transaction
             or bool(other.time_ms) is not bool(self.time_ms)
             or other.delay_ms != self.delay_ms
@@ -115,6 +117,10 @@ class Publish(Struct):
             if self.times_ms is None:
                 self.times_ms = [self.time_ms] * len(self.bodies)
             self.times_ms += other.times_ms or [other.time_ms] * len(other.bodies)
+        if other.ttl_ms != self.ttl_ms or other.expires_ms != self.expires_ms or self.lives_ms or other.lives_ms:
+            if self.lives_ms is None:
+                self.lives_ms = [self.ttl_ms or self.expires_ms] * len(self.bodies)
+            self.lives_ms += other.lives_ms or [other.ttl_ms or other.expires_ms] * len(other.bodies)
         self.bodies += other.bodies
         self.id_hashes += other.id_hashes
         self.size += other.size
@@ -149,6 +155,7 @@ class Publish(Struct):
             upload,
             self.times_ms and self.times_ms[start:end],
             self.expires_ms,
+            self.lives_ms and self.lives_ms[start:end],
         )
 
 

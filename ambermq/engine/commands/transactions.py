@@ -54,7 +54,7 @@ class Post(Struct):
             or not ours.upload is theirs.upload is None
             or theirs.producer != ours.producer
             or theirs.durable is not ours.durable
-            or theirs.ttl_ms != ours.ttl_ms
+            or bool(theirs.ttl_ms) is not bool(ours.ttl_ms)
             or bool(theirs.time_ms) is not bool(ours.time_ms)
             or (theirs.delay_ms, theirs.priority) != (ours.delay_ms, ours.priority)
             or ((ours.ttl_ms or ours.delay_ms) and other.time_us != self.time_us)

@@ -210,7 +210,7 @@ def _resend(state: State, command: ResendHeld, context: DecisionContext) -> Deci
     effects: list[Effect] = []
     for word in command.words:
         # One message each: a large one is read and held by itself. The link waits for an answer to each word.
-        words, entries = ((word,), [queue.entries.get(word >> 16)]) if word in held else ((), [])
+        words, entries = ((word,), queue.columns_of((word,))) if word in held else ((), [])
         effect = Deliver(command.consumer, command.link, queue.id, words, entries, after=NOW, is_resumed=True)
         effect.elapsed_us = elapsed_us
         effects.append(effect)

@@ -215,7 +215,7 @@ class Dispatch(Struct):
             except MatchUnfinished:
                 break
             scan.pass_by(word)
-            if is_wanted and (queue.timed or queue.runs) and self._has_expired(queue, word):
+            if is_wanted and (queue.expiries.count or queue.runs) and self._has_expired(queue, word):
                 continue
             if is_wanted and want.consumer not in (entry.excluded if entry else ()) and is_available(queue, word):
                 if entry is not None and entry.group and not self._admits(queue, want, entry, word):
@@ -257,7 +257,7 @@ class Dispatch(Struct):
             if not count:
                 return True
             words = source.head(count)
-            if queue.timed or queue.runs:
+            if queue.expiries.count or queue.runs:
                 words = self._before_expired(queue, words)
                 count = fair_share(wants, len(words) // WORD_BYTES)
                 if not count:
@@ -265,7 +265,8 @@ class Dispatch(Struct):
                     return False
                 words = words[: count * WORD_BYTES]
             size = total_size(words)
-            count_max = self._count_affordable(queue, words) if queue.entries else count
+            is_plain = not queue.entries and not queue.expiries.count
+            count_max = count if is_plain else self._count_affordable(queue, words)
             if (size >= self.bytes_left or count_max < count) and count > 1:
                 count = fair_share(wants, min(count_within(words, self.bytes_left), count_max))
                 words = words[: count * WORD_BYTES]
@@ -308,6 +309,11 @@ class Dispatch(Struct):
 
     def _before_expired(self, queue: Queue, words: bytes) -> bytes:
         """Return those of packed words that come before the first one that has expired."""
+        if not queue.runs:
+            times = queue.expiries.values_of([word >> 16 for word in unpack_words(words)])
+            if not [time_us for time_us in times if 0 < time_us <= self.elapsed_us]:
+                # The frequent case.
+                return words
         for index, word in enumerate(unpack_words(words)):
             if self._has_expired(queue, word):
                 for other in unpack_words(words[(index + 1) * WORD_BYTES :]):
@@ -324,9 +330,9 @@ class Dispatch(Struct):
 
     def _count_affordable(self, queue: Queue, words: bytes) -> int:
         """Return how many of packed `words` use up the budget, with the annotations that their deliveries rebuild."""
-        spent = 0
+        spent, cost = 0, bool(queue.expiries.count)
         for count, word in enumerate(unpack_words(words), 1):
-            spent += 1 + entry_cost(queue.entries.get(word >> 16))
+            spent += 1 + (entry_cost(queue.entries.get(word >> 16)) or cost)
             if spent >= self.budget:
                 return count
         return len(words) // WORD_BYTES
@@ -352,8 +358,8 @@ class Dispatch(Struct):
 
     def _deliver(self, queue: Queue, want: Want, share: tuple[int, ...]) -> None:
         entries: list[Entry | None] | None = None
-        if queue.entries:
-            entries = [queue.entries.get(word >> 16) for word in share]
+        if queue.entries or queue.expiries.count:
+            entries = queue.columns_of(share)
             if len(share) > 1 and any(entry is not None and entry.chunks for entry in entries):
                 # Each large message is a delivery of its own, so that only one at a time is read and held.
                 for word in share:
@@ -420,7 +426,7 @@ class Dispatch(Struct):
         for word in visits.words:
             count += 1
             entry = queue.entries.get(word >> 16)
-            if (queue.timed or queue.runs) and self._has_expired(queue, word):
+            if (queue.expiries.count or queue.runs) and self._has_expired(queue, word):
                 continue
             excluded = entry.excluded if entry else ()
             turn = next((turn for turn, want in enumerate(wants) if want.consumer not in excluded), None)

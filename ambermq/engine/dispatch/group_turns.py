@@ -273,7 +273,7 @@ class GroupTurns:
 
     def _has_expired(self, word: int) -> bool:
         queue = self._queue
-        return bool(queue.timed or queue.runs) and self._limits.has_expired(word)
+        return bool(queue.expiries.count or queue.runs) and self._limits.has_expired(word)
 
     def _queue_has(self, word: int, entry: Entry) -> bool:
         queue = self._queue

@@ -38,7 +38,8 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     set_aside_for: SetAsideFor | None = None
     """Why it is set aside; None if it is not."""
     expires_us: int = 0
-    """When it expires by its own time to live, in elapsed time; 0: it does not."""
+    """When it expires by its own time to live, in elapsed time; 0: it does not. Only a delivery has it here: on a queue
+    it is in `expiries`, but older snapshots have it here."""
     due_us: int = 0
     """When its redelivery is due, in elapsed time; 0: it is not delayed. That of a scheduled message is in its queue's
     `dues`; older snapshots have it here."""

@@ -18,8 +18,8 @@ _Mark = Timed | Scheduled | Prioritized | Grouped | Keyed | Identified | Duplica
 
 def timed(state: State, event: Timed) -> State:
     """Return the state after messages have got a time to live."""
-    expires_us = state.elapsed_us(event.time_us) + 1000 * event.ttl_ms
-    return _on_queues(state, event, lambda queue: queue.with_expiry(event.first, event.count, expires_us))
+    times = event.elapsed_expiries(state.stepped_us)
+    return _on_queues(state, event, lambda queue: queue.with_expiries(event.first, times))
 
 
 def scheduled(state: State, event: Scheduled) -> State:

@@ -29,7 +29,8 @@ def moved(state: State, event: Moved) -> State:
         return state
     now_us = state.elapsed_us(event.time_us)
     if event.reason is MoveReason.DUE:
-        return state.with_queue(source.deliver(event.words, words, columns, now_us), event.time_us)
+        times = _expiries(source, event, words)
+        return state.with_queue(source.deliver(event.words, words, columns, now_us, times), event.time_us)
     if event.reason is not MoveReason.COPIED:
         counter = "dead_lettered" if event.reason.is_dead_letter else "moved"
         state = state.with_queue(source.without(event.words, counter)[1], event.time_us)
@@ -58,12 +59,18 @@ def _arrivals(state: State, source: Queue, event: Moved) -> tuple[bytes, list[tu
             marks[key] = _known(target, event, _marks(before, source, event))
         words.append(offset << 16 | word & 0xFFFF)
         entry = _entry(before, word >> 16, marks[key])
-        if event.reason is MoveReason.DUE and before.expires_us:
-            entry = replace(entry, expires_us=before.expires_us)
         if entry.annotations:
             entry = replace(entry, annotations=known.shared(entry.annotations))
         columns.append((offset, entry))
     return pack_words(words), columns
+
+
+def _expiries(source: Queue, event: Moved, arrivals: bytes) -> list[int]:
+    """Return when those of scheduled messages that arrive expire by their own time to live, 0 for never."""
+    if not source.expiries.count:
+        return []
+    words = unpack_words(event.words)
+    return source.expiries.values_of([words[(one >> 16) - event.offset] >> 16 for one in unpack_words(arrivals)])
 
 
 def _entry(before: Entry, entry: int, marks: Marks | None) -> Entry:

@@ -41,7 +41,7 @@ from ambermq.engine.dispatch.large_message import assemble
 from ambermq.engine.effects import Effect
 from ambermq.engine.entries.entry import Entry
 from ambermq.engine.entries.stored_message import Pieces, StoredMessage
-from ambermq.engine.events import ClockStepped, Lost, Scheduled
+from ambermq.engine.events import ClockStepped, Lost, Scheduled, Timed
 from ambermq.engine.fold.data_loss import damage_of
 from ambermq.engine.history.replay import Replay
 from ambermq.engine.loop.clock_steps import ClockSteps, is_step_at_start
@@ -330,6 +330,10 @@ class DurableLoop(TimedState):
     def _note_scheduled(self, event: Scheduled) -> None:
         super()._note_scheduled(event)
         self.snapshots.note_scheduled()
+
+    def _note_timed(self, event: Timed) -> None:
+        super()._note_timed(event)
+        self.snapshots.note_timed()
 
     def _watch_rates(self) -> None:
         """Set the timers of consumers whose rate holds back all of their credit."""

@@ -4,7 +4,7 @@ Rule 1. An event is written to the draft and applied in one step: the two never 
 Rule 2. What an event changes beside the state follows at once: queues to dispatch, routes, and the state to free.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
 from ambermq.engine.config import EngineConfig
@@ -55,7 +55,6 @@ from ambermq.engine.loop.timers.link_timers import LinkTimers
 from ambermq.engine.loop.timers.lock_timers import LockTimers
 from ambermq.engine.loop.timers.rate_timers import RateTimers
 from ambermq.engine.loop.timers.unused_queues import UnusedQueues
-from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
 from ambermq.engine.model.suspended_link import SuspendedLink
 from ambermq.engine.records.writer import WRITE
@@ -243,9 +242,17 @@ class LoggedState:
                 self._due_timers.start(queue)
             if queue.runs:
                 self._timers.watch(queue, 0)
-            if queue.timed:
-                for first, count, expires_us in _timed_ranges(queue):
-                    self._timers.add(queue.id, first, count, expires_us, self.state.queues.get)
+            if queue.expiries.count:
+                self._timers.start(queue)
+
+    def _note_timed(self, event: Timed) -> None:
+        """Set the timers of messages that have times to live of their own."""
+        self._has_timers = True
+        times = unpack_words(event.elapsed_expiries(self.state.stepped_us))
+        for queue_id in event.queues:
+            queue = self.state.queues.get(queue_id)
+            if queue is not None:
+                self._timers.add(queue, event.first, times)
 
     def _note_scheduled(self, event: Scheduled) -> None:
         """Set the timers of messages that are scheduled for later."""
@@ -260,12 +267,12 @@ class LoggedState:
     def _note_delivered(self, event: Moved) -> None:
         """Set the timers of scheduled messages that are available now, and expire by their own time to live."""
         queue = self.state.queues.get(event.source)
-        if queue is None or not queue.timed:
+        if queue is None or not queue.expiries.count:
             return
-        for entry in range(event.offset, event.offset + len(event.words) // WORD_BYTES):
-            expires_us = queue.entries.get(entry, PLAIN).expires_us
+        entries = range(event.offset, event.offset + len(event.words) // WORD_BYTES)
+        for entry, expires_us in zip(entries, queue.expiries.values_of(entries), strict=True):
             if expires_us:
-                self._timers.add(queue.id, entry, 1, expires_us, self.state.queues.get)
+                self._timers.add(queue, entry, (expires_us,))
 
     def _note_taken(self, event: Acquired) -> None:
         """Begin the locks of messages that a request has taken: their answer is their delivery."""
@@ -341,10 +348,7 @@ class LoggedState:
                 if self._has_ttl:
                     self._watch(event.queues, event.time_us)
             elif type(event) is Timed:
-                self._has_timers = True
-                expires_us = self.state.elapsed_us(event.time_us) + 1000 * event.ttl_ms
-                for queue in event.queues:
-                    self._timers.add(queue, event.first, event.count, expires_us, self.state.queues.get)
+                self._note_timed(event)
             elif type(event) is Keyed:
                 self._note_keyed(before, event)
             elif type(event) is Scheduled:
@@ -430,18 +434,3 @@ def _is_about_messages(event: Event) -> bool:
     if type(event) in _ABOUT_ONE:
         return True
     return isinstance(event, _ABOUT_MESSAGES) and len(event.queues) <= _FEW_QUEUES
-
-
-def _timed_ranges(queue: Queue) -> Iterator[tuple[int, int, int]]:
-    """Yield ranges of entries with one expiry: first, count and expiry."""
-    timed = sorted((entry.expires_us, offset) for offset, entry in queue.entries.items() if entry.expires_us)
-    first = count = expires_us = 0
-    for one_us, offset in timed:
-        if count and (one_us, offset) == (expires_us, first + count):
-            count += 1
-            continue
-        if count:
-            yield first, count, expires_us
-        first, count, expires_us = offset, 1, one_us
-    if count:
-        yield first, count, expires_us

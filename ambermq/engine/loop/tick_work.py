@@ -30,8 +30,8 @@ HIDDEN_WORK: Final = _LINK_COMMANDS | _MESSAGE_COMMANDS | {AttachMember, Inspect
 _LINK_CHANGES: Final = 24
 """The changes that a link counts for, besides its events: an attach and its answer cost as much as 24 messages."""
 EXPIRY_CHANGES: Final = 5
-"""The changes that a run of messages with a time to live counts for, besides its events: where all times differ, each
-message is a run with an expiry and a timer of its own, which takes 25 us."""
+"""The changes that a run of messages with a time to live counts for, besides its events: one of a single message has an
+expiry and a timer of its own, which takes 25 us."""
 LEAVES_PER_CHANGE: Final = 4
 """The messages that leave their queue by one settlement and count for a change."""
 _INSPECT_CHANGES: Final = 500

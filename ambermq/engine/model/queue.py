@@ -23,6 +23,12 @@ from ambermq.engine.model.queue_contents import QueueContents
 from ambermq.engine.model.queue_parts import columns
 from ambermq.engine.model.queue_parts.attempts import with_attempts
 from ambermq.engine.model.queue_parts.counters import Counters
+from ambermq.engine.model.queue_parts.expiries import (
+    only_expiries,
+    with_expiries,
+    with_expiry_of_each,
+    without_expiries,
+)
 from ambermq.engine.model.queue_parts.groups import NO_GROUPS, Groups, with_codes, without_codes
 from ambermq.engine.model.queue_parts.holdings import Holdings, all_held, distributed, without_held
 from ambermq.engine.model.queue_parts.id_window import NO_IDS
@@ -73,11 +79,9 @@ class Queue(QueueContents, frozen=True):
         pushed = self.published + len(words) // WORD_BYTES
         return replace(self, ready=self.ready.push(words), size=self.size + size, published=pushed, runs=runs)
 
-    def with_expiry(self, first: int, count: int, expires_us: int) -> "Queue":
-        """Return the queue with the expiry of `count` entries from `first` on, by their own time to live."""
-        return replace(
-            self, entries=columns.with_expiry(self.entries, first, count, expires_us), timed=self.timed + count
-        )
+    def with_expiries(self, first: int, times: bytes) -> "Queue":
+        """Return the queue with packed `times`, when each of the entries from `first` on expires by its own."""
+        return replace(self, expiries=with_expiries(self.expiries, first, times))
 
     def schedule(self, words: bytes, dues: bytes) -> "Queue":
         """Return the queue with those of packed `words` waiting that were never acquired; `dues` are their times."""
@@ -221,16 +225,16 @@ class Queue(QueueContents, frozen=True):
             acquired_size=self.acquired_size - size,
             accepted=self.accepted + count,
             keyed=self.keyed and without_keys(self.keyed, taken),
-            **(self._columns_without(taken) if self.entries else _NO_CHANGES),
+            **(self._columns_without(taken) if self.entries or self.expiries.count else _NO_CHANGES),
         )
 
     def _columns_without(self, words: bytes) -> dict[str, Any]:
         """Return the fields that change with the end of the columns of packed words."""
-        entries, exclusions, timed = columns.without(self.entries, self.exclusions, self.timed, words)
+        entries, exclusions = columns.without(self.entries, self.exclusions, words)
         return {
             "entries": entries,
             "exclusions": exclusions,
-            "timed": timed,
+            "expiries": without_expiries(self.expiries, words) if self.expiries.count else self.expiries,
             "groups": self.groups and self._groups_without(words),
             "outcome_annotations": self._annotations_after(entries, words),
         }
@@ -376,7 +380,7 @@ class Queue(QueueContents, frozen=True):
             levels=NO_LEVELS,
             entries=PersistentMap(kept),
             exclusions=sum([bool(entry.excluded) for entry in kept.values()]),
-            timed=sum([bool(entry.expires_us) for entry in kept.values()]),
+            expiries=only_expiries(self.expiries, words),
             size=sum(map(size_of, words)),
             counters=self.counters.plus("purged", self.waiting - self.scheduled.count),
             keyed=self.keyed and only_words(self.keyed, words, self.scheduled),
@@ -453,13 +457,18 @@ class Queue(QueueContents, frozen=True):
         queue = replace(self.push(words, total_size(words), now_us), **changes)
         return queue._with_levels_of(words) if self.settings.priorities else queue  # noqa: SLF001 - another value of it
 
-    def deliver(self, words: bytes, arrivals: bytes, entries: "Sequence[tuple[int, Entry]]", now_us: int) -> "Queue":
-        """Return the queue with scheduled `words` at its tail, as `arrivals` with columns by entry."""
+    def deliver(
+        self, words: bytes, arrivals: bytes, entries: "Sequence[tuple[int, Entry]]", now_us: int, times: Sequence[int]
+    ) -> "Queue":
+        """Return the queue with scheduled `words` at its tail, as `arrivals` with columns by entry.
+
+        `times` say when each of them expires by its own time to live, 0 for never; empty if none has one.
+        """
         rest = self.without(words, "")[1]
-        timed = rest.timed + sum([bool(entry.expires_us) for _, entry in entries])
         # One by one they would not leave the queue empty, so it keeps its runs: n messages have the result of n events.
         runs = extended(self.runs, entry_of(unpack_words(arrivals)[0]), now_us, self.settings.message_ttl_ms)
-        return replace(rest.receive(arrivals, entries, now_us), published=self.published, timed=timed, runs=runs)
+        expiries = with_expiry_of_each(rest.expiries, arrivals, times)
+        return replace(rest.receive(arrivals, entries, now_us), published=self.published, expiries=expiries, runs=runs)
 
     def remove_damaged(self, words: bytes) -> "Queue":
         """Return the queue without those of packed `words` that it has, waiting or acquired: damaged messages."""

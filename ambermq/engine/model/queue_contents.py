@@ -9,9 +9,11 @@ Rule 3. `entries` holds columns for the few entries that have any. The columns e
 Rule 4. Available entries of another priority than the default one are in `levels`, never in `ready` or `returned`.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ambermq.engine.entries.entry import PLAIN, Entry
 from ambermq.engine.entries.expiry_runs import NO_RUNS, Runs, expiry_of
@@ -68,8 +70,8 @@ class QueueContents(Struct, frozen=True):
     """The number of links that receive from it."""
     aside: PersistentQueue = EMPTY_QUEUE
     """Words of entries that are set aside. Each has columns, which say why."""
-    timed: int = 0
-    """The number of `entries` that expire by their own time to live."""
+    expiries: PersistentColumn = EMPTY_COLUMN
+    """When each entry expires that has a time to live of its own, in elapsed time."""
     runs: Runs = NO_RUNS
     """When its messages expire by the time to live of the queue."""
     delayed: PersistentQueue = EMPTY_QUEUE
@@ -165,16 +167,37 @@ class QueueContents(Struct, frozen=True):
     @property
     def is_timed(self) -> bool:
         """Return whether a message of the queue may expire."""
-        return bool(self.timed or self.runs)
+        return bool(self.expiries.count or self.runs)
 
     def expiry_of(self, word: int) -> int:
         """Return when an entry expires, in elapsed time; 0 if it does not."""
-        own = self.entries.get(word >> 16, PLAIN).expires_us if self.timed else 0
+        own = self.expiries.get(word >> 16) if self.expiries.count else 0
         ours = expiry_of(self.runs, word >> 16) if self.runs else 0
         if ours and self.scheduled.count and self.scheduled.holds(word):
             # The time to live of the queue begins when the message is available.
             ours = 0
         return min(own, ours) if own and ours else own or ours
+
+    @property
+    def has_columns(self) -> bool:
+        """Return whether an entry has columns as `columns_of` returns them."""
+        return bool(self.entries or self.expiries.count)
+
+    def columns_of(self, words: Sequence[int]) -> list[Entry | None]:
+        """Return the columns of rising words with their own expiries, as deliveries need them; None for none."""
+        known = [self.entries.get(word >> 16) for word in words]
+        if not self.expiries.count:
+            return known
+        last: Entry | None = None
+        for index, own in enumerate(self.expiries.values_of([word >> 16 for word in words])):
+            entry = known[index]
+            if own and entry is not None:
+                known[index] = replace(entry, expires_us=own)
+            elif own:
+                # Neighbours often expire together: they share one value.
+                last = last if last is not None and last.expires_us == own else Entry(expires_us=own)
+                known[index] = last
+        return known
 
     def held_by(self, consumer: int) -> PersistentQueue:
         """Return the words that a consumer holds."""

@@ -85,6 +85,8 @@ class QueueRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The messages with keys, and those that newer ones have replaced. Not written for a queue without them."""
     ids: int | msgspec.UnsetType = msgspec.UNSET
     """The message-ids that it remembers. Not written for a queue without them."""
+    timed: int | msgspec.UnsetType = msgspec.UNSET
+    """The messages with a time to live of their own. Not written for a queue without them."""
 
 
 class EntriesRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -122,6 +124,7 @@ def queue_rows(state: State) -> Iterator[QueueRow]:
             count_of(queue.levels) or msgspec.UNSET,
             msgspec.UNSET if queue.keyed is None else (queue.keyed.keys.count, queue.keyed.replaced.count),
             len(queue.ids) or msgspec.UNSET,
+            queue.expiries.count or msgspec.UNSET,
         )
 
 
@@ -203,6 +206,11 @@ class QueueParts:
             dues = _dues_of(scheduled, entries)
         if dues.count != len(scheduled):
             raise ImageFault(f"queue {row.name!r}: {len(scheduled)} scheduled messages, {dues.count} times for them")
+        expiries = words.expiries.get(row.id, EMPTY_COLUMN)
+        if expiries.count != (row.timed or 0):
+            raise ImageFault(f"queue {row.name!r}: expected {row.timed or 0} expiries, found {expiries.count}")
+        if not expiries.count:
+            expiries = _expiries_of(entries)
         return Queue(
             row.id,
             row.name,
@@ -222,7 +230,7 @@ class QueueParts:
             row.lifetime,
             consumers,
             aside,
-            sum(bool(entry.expires_us) for entry in entries.values()),
+            expiries,
             row.runs or NO_RUNS,
             delayed,
             scheduled,
@@ -260,7 +268,22 @@ def _dues_of(scheduled: PersistentQueue, entries: dict[int, Entry]) -> Persisten
         timed = [offset for offset, entry in known.items() if entry.due_us]
         dues = dues.with_values(timed, [known[offset].due_us for offset in timed])
         for offset in timed:
-            entries[offset] = replace(known[offset], due_us=0)
-            if entries[offset] == PLAIN:
-                del entries[offset]
+            _keep(entries, offset, replace(known[offset], due_us=0))
     return dues
+
+
+def _expiries_of(entries: dict[int, Entry]) -> PersistentColumn:
+    """Return the expiries that an older snapshot has in `entries`, and remove them there."""
+    timed = sorted([offset for offset, entry in entries.items() if entry.expires_us])
+    expiries = EMPTY_COLUMN.with_values(timed, [entries[offset].expires_us for offset in timed])
+    for offset in timed:
+        _keep(entries, offset, replace(entries[offset], expires_us=0))
+    return expiries
+
+
+def _keep(entries: dict[int, Entry], offset: int, entry: Entry) -> None:
+    """Set the columns of an entry, or remove those that say nothing."""
+    if entry == PLAIN:
+        del entries[offset]
+    else:
+        entries[offset] = entry

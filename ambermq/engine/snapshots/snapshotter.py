@@ -36,9 +36,11 @@ _PAUSE_S: Final = 0.001
 """The minimum pause after each block, so that the loop waits for the interpreter at most for one block."""
 _RELEASE_WORDS: Final = 8 * 1024
 _MESSAGE_BYTES: Final = 9
-_DUE_BYTES: Final = 17
+_TIME_BYTES: Final = 17
 _SCHEDULED_EVENTS: Final = 40
 """An event that schedules messages counts as so many events. Each has mostly one message, while others are joined."""
+_TIMED_EVENTS: Final = 8
+"""An event with times to live of messages counts as so many: it takes that long in a start."""
 _QUEUE_BYTES: Final = 1024
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -126,8 +128,15 @@ class Snapshotter:
 
     def note_scheduled(self) -> None:
         """Count an event that schedules messages: a start folds it as long as many others."""
+        self._count_more(_SCHEDULED_EVENTS - 1)
+
+    def note_timed(self) -> None:
+        """Count an event of messages with times to live of their own."""
+        self._count_more(_TIMED_EVENTS - 1)
+
+    def _count_more(self, events: int) -> None:
         if self.next_end != _NEVER:
-            self.next_end -= _SCHEDULED_EVENTS - 1
+            self.next_end -= events
 
     def submit(self, command: SnapshotCommand) -> None:
         """Queue a command until the end of the tick."""
@@ -325,7 +334,7 @@ class Snapshotter:
         storage.makedirs(snapshots_path(log.directory))
         sweep(storage, log.directory)
         needed_bytes = sum(
-            _MESSAGE_BYTES * queue.depth + _DUE_BYTES * queue.dues.count + _QUEUE_BYTES
+            _MESSAGE_BYTES * queue.depth + _TIME_BYTES * (queue.dues.count + queue.expiries.count) + _QUEUE_BYTES
             for queue in state.queues.values()
         )
         self.written_bytes, self.expected_bytes = 0, needed_bytes

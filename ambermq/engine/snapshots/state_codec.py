@@ -26,7 +26,7 @@ from ambermq.engine.snapshots.image_blocks import ImageFault, encode, in_order, 
 from ambermq.engine.snapshots.link_codec import LinkParts, subscription_rows, suspended_rows, tags_row_count, tags_rows
 from ambermq.engine.snapshots.muxer_codec import MuxerParts, attachment_rows, muxer_rows
 from ambermq.engine.snapshots.queue_codec import QueueParts, entries_rows, queue_rows
-from ambermq.engine.snapshots.word_runs import due_blocks, word_blocks
+from ambermq.engine.snapshots.word_runs import due_blocks, expiry_blocks, word_blocks
 from ambermq.snapshot.block_file import Block, BlockKind
 from ambermq.snapshot.persistent_map import PersistentMap
 
@@ -66,6 +66,7 @@ def image_of(state: State) -> Iterator[Block]:
     yield from json_blocks(BlockKind.QUEUES, queue_rows(state))
     yield from word_blocks(state)
     yield from due_blocks(state)
+    yield from expiry_blocks(state)
     yield from json_blocks(BlockKind.ENTRIES, entries_rows(state))
     yield from json_blocks(BlockKind.SUBSCRIPTIONS, subscription_rows(state))
     yield from json_blocks(BlockKind.SUSPENDED, suspended_rows(state))
@@ -120,6 +121,7 @@ class _Parts:
             BlockKind.QUEUES: queues.take_queues,
             BlockKind.WORDS: queues.words.take_words,
             BlockKind.DUES: queues.words.take_dues,
+            BlockKind.EXPIRIES: queues.words.take_expiries,
             BlockKind.ENTRIES: queues.take_entries,
             BlockKind.SUBSCRIPTIONS: links.take_subscriptions,
             BlockKind.SUSPENDED: links.take_suspended,

@@ -1,7 +1,8 @@
-"""The runs of a snapshot: the words of each list of each queue, and the times of scheduled messages.
+"""The runs of a snapshot: the words of each list of each queue, and the times of messages.
 
     WORDS       runs: queue i64 | consumer i64 | list u32 | count u32 | count words
-    DUES        runs: queue i64 | count u64 | count entries u64 | count times u64
+    DUES        runs: queue i64 | count u64 | count entries u64 | count times u64: scheduled messages
+    EXPIRIES    the same: messages with a time to live of their own
 
 A run of words with keys has three words for each message: its word, and its key of 16 bytes.
 """
@@ -22,10 +23,10 @@ from ambermq.snapshot.block_file import Block, BlockKind
 from ambermq.snapshot.persistent_column import EMPTY_COLUMN, PersistentColumn
 from ambermq.snapshot.persistent_queue import EMPTY_QUEUE, PersistentQueue
 
-__all__ = ["WordRuns", "due_blocks", "word_blocks"]
+__all__ = ["WordRuns", "due_blocks", "expiry_blocks", "word_blocks"]
 
 _RUN: Final = Struct("<qqII")
-_DUES: Final = Struct("<qQ")
+_TIMES: Final = Struct("<qQ")
 _WORDS_BYTES: Final = 64 << 10
 """The approximate size of a block of words."""
 _KEYS_AT_ONCE: Final = 256
@@ -86,14 +87,26 @@ def _key_runs(queue: Queue, values: LastValues) -> Iterator[bytes]:
 def due_blocks(state: State) -> Iterator[Block]:
     """Yield the times of all scheduled messages."""
     for queue in in_order(state.queues):
-        parts: list[bytes] = []
-        for keys, values in queue.dues.blocks():
-            parts += (_DUES.pack(queue.id, len(keys) // WORD_BYTES), keys, values)
-            if sum(map(len, parts)) >= _WORDS_BYTES:
-                yield Block(BlockKind.DUES, parts)
-                parts = []
-        if parts:
-            yield Block(BlockKind.DUES, parts)
+        yield from _time_blocks(BlockKind.DUES, queue.id, queue.dues)
+
+
+def expiry_blocks(state: State) -> Iterator[Block]:
+    """Yield the expiries of all messages that have a time to live of their own."""
+    for queue in in_order(state.queues):
+        yield from _time_blocks(BlockKind.EXPIRIES, queue.id, queue.expiries)
+
+
+def _time_blocks(kind: BlockKind, queue: int, times: PersistentColumn) -> Iterator[Block]:
+    parts: list[bytes] = []
+    size = 0
+    for keys, values in times.blocks():
+        parts += (_TIMES.pack(queue, len(keys) // WORD_BYTES), keys, values)
+        size += _TIMES.size + len(keys) + len(values)
+        if size >= _WORDS_BYTES:
+            yield Block(kind, parts)
+            parts, size = [], 0
+    if parts:
+        yield Block(kind, parts)
 
 
 def _word_lists(state: State) -> Iterator[tuple[int, int, int, PersistentQueue]]:
@@ -124,6 +137,7 @@ class WordRuns:
         self.keys: dict[int, list[tuple[int, bytes]]] = {}
         """Words and their keys, by queue."""
         self.dues: dict[int, PersistentColumn] = {}
+        self.expiries: dict[int, PersistentColumn] = {}
 
     def list_of(self, queue: int, kind: int) -> PersistentQueue:
         """Return the words of a list of a queue."""
@@ -160,15 +174,24 @@ class WordRuns:
             position = end
 
     def take_dues(self, payload: bytes) -> None:
-        """Add the times of a block. Raises ImageFault."""
-        position = 0
-        while position < len(payload):
-            queue, count = _DUES.unpack_from(payload, position) if len(payload) - position >= _DUES.size else (0, 0)
-            position += _DUES.size
-            middle, end = position + count * WORD_BYTES, position + 2 * count * WORD_BYTES
-            keys = unpack_words(payload[position:middle])
-            if not count or end > len(payload) or any(map(ge, keys, keys[1:])):
-                raise ImageFault(f"a run of {count} scheduled entries of queue {queue} is not whole and in order")
-            dues = self.dues.get(queue, EMPTY_COLUMN)
-            self.dues[queue] = dues.with_packed(payload[position:middle], payload[middle:end])
-            position = end
+        """Add the times of scheduled messages of a block. Raises ImageFault."""
+        _take_times(self.dues, payload)
+
+    def take_expiries(self, payload: bytes) -> None:
+        """Add the expiries of a block. Raises ImageFault."""
+        _take_times(self.expiries, payload)
+
+
+def _take_times(known: dict[int, PersistentColumn], payload: bytes) -> None:
+    """Add the times of a block to those known of each queue. Raises ImageFault."""
+    position = 0
+    while position < len(payload):
+        queue, count = _TIMES.unpack_from(payload, position) if len(payload) - position >= _TIMES.size else (0, 0)
+        position += _TIMES.size
+        middle, end = position + count * WORD_BYTES, position + 2 * count * WORD_BYTES
+        keys = unpack_words(payload[position:middle])
+        if not count or end > len(payload) or any(map(ge, keys, keys[1:])):
+            raise ImageFault(f"a run of {count} times of queue {queue} is not whole and in order")
+        times = known.get(queue, EMPTY_COLUMN)
+        known[queue] = times.with_packed(payload[position:middle], payload[middle:end])
+        position = end

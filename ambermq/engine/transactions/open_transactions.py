@@ -111,7 +111,7 @@ def _head_bytes(post: Post, chunk_bytes: int) -> int:
     messages, queues_bytes = post.messages, WORD_BYTES * len(post.queues)
     size = sum([RECORD.size + queues_bytes + WORD_BYTES * (2 + size // chunk_bytes) for size in messages.sizes])
     if messages.ttl_ms:
-        size += RECORD.size + queues_bytes + WORD_BYTES
+        size += RECORD.size + queues_bytes + WORD_BYTES * (1 + len(messages.lives_ms or ()))
     if messages.time_ms or messages.delay_ms:
         size += RECORD.size + queues_bytes + WORD_BYTES * len(messages.bodies) * (2 if messages.times_ms else 1)
     if messages.priority != PRIORITY_DEFAULT:

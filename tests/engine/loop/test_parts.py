@@ -300,7 +300,8 @@ def test_messages_that_all_differ_take_several_ticks() -> None:
     rig, ttls_ms = Rig(config=EngineConfig(tick_changes_max=30)), range(1000, 1100)
     producer = rig.producer()
     for number, ttl_ms in enumerate(ttls_ms):
-        command = Publish("key", producer, number, [b"%3d" % number], [0], 3, True, False)
+        is_durable = number % 2 == 0
+        command = Publish("key", producer, number, [b"%3d" % number], [0], 3, is_durable, False)
         command.ttl_ms = ttl_ms
         rig.loop.submit(command)
     counts = []

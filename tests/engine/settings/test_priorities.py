@@ -158,7 +158,7 @@ def test_a_scheduled_message_comes_into_its_priority() -> None:
     rig = again(rig)
     wait(rig, 2 * SECOND)
     assert [level.priority for level in rig.queue().levels] == [9]
-    assert rig.queue().timed == 1
+    assert rig.queue().expiries.count == 1
     assert bodies_of(rig, "q") == [b"late", b"now"]
 
 

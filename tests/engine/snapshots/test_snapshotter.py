@@ -280,6 +280,21 @@ def test_an_event_that_schedules_messages_counts_as_forty(delay_ms: int, count: 
         assert len(names(rig)) == expected
 
 
+@pytest.mark.parametrize(("ttl_ms", "count"), [(0, 0), (60_000, 1)])
+def test_an_event_with_a_time_to_live_counts_as_eight(ttl_ms: int, count: int) -> None:
+    """A start folds it as long as eight others."""
+    rig = Rig(config=replace(EAGER, snapshot_bytes=0, snapshot_interval_s=0, snapshot_events=25))
+    rig.loop.snapshots.start(rig.now_us, logged_bytes=0)
+    producer = rig.producer()
+    rig.now_us += 20_000_000
+    for _ in range(3):
+        command = rig.publish(producer, b"soon")
+        command.ttl_ms = ttl_ms
+        rig.do(command)
+    settle(rig)
+    assert len(names(rig)) == count
+
+
 def test_the_broker_takes_them_by_bytes_and_keeps_the_newest() -> None:
     """One each `snapshot_bytes`, none within `snapshot_pause_s`; requested ones stay."""
     rig = Rig(config=EAGER)

@@ -77,7 +77,7 @@ def test_every_attribute_is_known_to_the_image() -> None:
     assert [*Queue.__struct_fields__] == [
         *("id", "name", "settings", "ready", "returned", "acquired", "entries", "exclusions", "size"),
         *("acquired_count", "acquired_size", "published", "delivered", "accepted", "counters", "lifetime", "consumers"),
-        *("aside", "timed", "runs", "delayed", "scheduled", "levels", "keyed", "ids", "groups", "dues"),
+        *("aside", "expiries", "runs", "delayed", "scheduled", "levels", "keyed", "ids", "groups", "dues"),
         "outcome_annotations",
     ]
     assert [*Entry.__struct_fields__] == [
@@ -120,6 +120,22 @@ def test_a_scheduled_message_takes_little() -> None:
     assert len(queue.entries) == 0
 
 
+def test_a_message_with_a_time_to_live_takes_little() -> None:
+    """At most 30 bytes a message on disk and no object in memory, whatever its expiry is; what is lost is found."""
+    queue = new_queue(7, "quotes", Settings())
+    for index in range(3000):
+        queue = queue.push(make_words(1000 + index, [100]), 100, 0)
+        queue = queue.with_expiries(1000 + index, pack_words([10**15 + index * 7919 % 3000]))
+    state = EMPTY_STATE.with_queue(queue, 5)
+    blocks = whole(image_of(state))
+
+    assert size_of_image(state) <= 30 * 3000
+    assert state_of(blocks) == state
+    assert (len(queue.entries), queue.expiries.count) == (0, 3000)
+    with pytest.raises(ImageFault, match="expected 3000 expiries, found 0"):
+        state_of([block for block in blocks if block.kind != BlockKind.EXPIRIES])
+
+
 def test_times_in_the_columns_of_an_older_snapshot_are_read() -> None:
     """Snapshots had the time of a scheduled message in its columns; other columns of it stay."""
     queue = new_queue(7, "later", Settings())
@@ -127,9 +143,9 @@ def test_times_in_the_columns_of_an_older_snapshot_are_read() -> None:
         queue = queue.push(make_words(offset, [100]), 100, 0).schedule(
             make_words(offset, [100]), pack_words([offset * 1000])
         )
-    queue = queue.with_expiry(1002, 1, 9_000_000)
+    queue = queue.with_expiries(1002, pack_words([9_000_000]))
     columns = PersistentMap({1000: Entry(due_us=1_000_000), 1002: Entry(due_us=1_002_000, expires_us=9_000_000)})
-    older = msgspec.structs.replace(queue, dues=EMPTY_COLUMN, entries=columns)
+    older = msgspec.structs.replace(queue, dues=EMPTY_COLUMN, expiries=EMPTY_COLUMN, entries=columns)
 
     assert state_of(image_of(EMPTY_STATE.with_queue(older, 5))) == EMPTY_STATE.with_queue(queue, 5)
 
@@ -199,6 +215,7 @@ def test_a_missing_block_is_never_half_a_state(seed: int, pick: int) -> None:
         Block(BlockKind.DUES, [pack_words([1, 0])]),
         Block(BlockKind.DUES, [pack_words([1, 2, 5, 6, 7])]),
         Block(BlockKind.DUES, [pack_words([1, 2, 6, 5, 7, 7])]),
+        Block(BlockKind.EXPIRIES, [pack_words([1, 2, 6, 5, 7, 7])]),
     ],
 )
 def test_what_is_no_image_is_refused(block: Block) -> None:

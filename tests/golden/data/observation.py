@@ -285,7 +285,7 @@ def image(state: State, fields: Iterable[str] | None = None) -> dict[str, Any]:
     blocks = list(image_of(state))
     rows: defaultdict[str, list[Any]] = defaultdict(list)
     for block in blocks:
-        if block.kind not in (BlockKind.WORDS, BlockKind.DUES, BlockKind.ENTRIES):
+        if block.kind not in (BlockKind.WORDS, BlockKind.DUES, BlockKind.EXPIRIES, BlockKind.ENTRIES):
             content = json.loads(block.payload)
             rows[str(int(block.kind))] += content if isinstance(content, list) else [content]
     rows[str(int(BlockKind.WORDS))] = [
@@ -313,17 +313,20 @@ def _words(blocks: Iterable[Block]) -> dict[tuple[int, int, int], bytes]:
 
 
 def _entries(blocks: Iterable[Block], fields: frozenset[str] | None) -> Iterator[dict[str, Any]]:
-    """Yield an entry each, however the image joins those that are alike, and wherever it has the time of one."""
-    dues = {
-        (queue.id, entry): due_us for queue in state_of(blocks).queues.values() for entry, due_us in queue.dues.items()
-    }
+    """Yield an entry each, however the image joins those that are alike, and wherever it has the times of one."""
+    queues = state_of(blocks).queues.values()
+    times = [((queue.id, entry), "due_us", due_us) for queue in queues for entry, due_us in queue.dues.items()]
+    times += [
+        ((queue.id, entry), "expires_us", time_us) for queue in queues for entry, time_us in queue.expiries.items()
+    ]
     found = []
     for block in blocks:
         if block.kind == BlockKind.ENTRIES:
             for row in json.loads(block.payload):
                 found += [(row["queue"], offset, row["entry"]) for offset in accumulate(row["offsets"])]
     known = {(queue, offset): entry for queue, offset, entry in found}
-    known |= {key: known.get(key, _PLAIN_ENTRY) | {"due_us": due_us} for key, due_us in dues.items()}
+    for key, name, time_us in times:
+        known[key] = known.get(key, _PLAIN_ENTRY) | {name: time_us}
     found = [(*key, entry) for key, entry in known.items()]
     for queue, offset, entry in sorted(found, key=lambda one: one[:2]):
         if fields is None or (counted := _known(entry, _ENTRY_PATH, fields)) == entry or counted != _PLAIN_ENTRY:

@@ -23,11 +23,8 @@ def additions_of(command: Publish, event: Published, arrived_us: int, offset: in
     `keys` are those of these messages. Their event is the last one, because a scheduled message replaces none.
     """
     events: list[Event] = []
-    if ttl_ms := command.ttl_ms or (command.expires_ms and ttl_ms_until(command.expires_ms, arrived_us)):
-        count = len(event.words) // WORD_BYTES
-        # One that has expired when it arrives is never offered.
-        left_ms = 0 if ttl_ms == EXPIRED else max(1, ttl_ms - (event.time_us - arrived_us) // 1000)
-        events.append(Timed(offset, event.time_us, event.queues, event.offset, count, left_ms))
+    if command.ttl_ms or command.expires_ms:
+        events.append(_timed(command, event, arrived_us, offset))
     if command.groups:
         # All of one group, the frequent case, have one code.
         codes = command.groups if len(set(command.groups)) > 1 else command.groups[:1]
@@ -54,6 +51,18 @@ def due_us_of(command: Publish, now_us: int, arrived_us: int) -> int:
     time_ms = command.times_ms[0] if command.times_ms else command.time_ms
     due_us = 1000 * time_ms if time_ms else arrived_us + 1000 * command.delay_ms
     return min(due_us, now_us + 1000 * DURATION_MS_MAX) if due_us > now_us else 0
+
+
+def _timed(command: Publish, event: Published, arrived_us: int, offset: int) -> Timed:
+    """Return the event of messages that expire by their own time to live."""
+    lives_ms = command.lives_ms or (command.ttl_ms or command.expires_ms,)
+    ttls_ms = lives_ms if command.ttl_ms else [ttl_ms_until(one, arrived_us) for one in lives_ms]
+    passed_ms = (event.time_us - arrived_us) // 1000
+    # One that has expired when it arrives is never offered.
+    left_ms = [0 if ttl_ms == EXPIRED else max(1, ttl_ms - passed_ms) for ttl_ms in ttls_ms]
+    first_ms, count = min(left_ms), len(event.words) // WORD_BYTES
+    each = pack_words(left_ms) if max(left_ms) > first_ms else b""
+    return Timed(offset, event.time_us, event.queues, event.offset, count, first_ms, each)
 
 
 def _identified(ids: Identities, event: Published, offset: int) -> Iterator[Identified]:

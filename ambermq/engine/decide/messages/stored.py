@@ -28,8 +28,8 @@ __all__ = ["event_messages_max", "head_bytes", "published", "stored"]
 
 _RECORD_BYTES: Final = RECORD.size
 _DESCRIBED_MAX: Final = 1000
-"""The maximum of messages in one event that are scheduled or have groups: an event in the same batch has a word
-or two for each."""
+"""The maximum of messages in one event that are scheduled, have groups or expire at different times: an event in the
+same batch has a word or two for each."""
 
 
 def stored(
@@ -57,7 +57,7 @@ def stored(
         head = head_bytes(queues)
         left = context.batch_bytes_max // 2 - BATCH_OVERHEAD_BYTES - head
         messages_max = min(messages_max, max(1, left // (head + WORD_BYTES + DIGEST_BYTES)))
-    if command.groups or command.time_ms or command.delay_ms:
+    if command.groups or command.time_ms or command.delay_ms or command.lives_ms:
         messages_max = min(messages_max, _DESCRIBED_MAX)
     for start in range(0, count, messages_max):
         part = command if messages_max >= count else command.part(start, start + messages_max)
@@ -118,7 +118,7 @@ def _large_run(command: Publish, queues: tuple[int, ...], context: DecisionConte
         offset = context.next_offset + len(chunks)
         last = pieces[-1:] if chunks else [body]
         event = published(command, queues, (offset, context.now_us), [len(view)], last, [id_hash], chunks)
-        is_described = command.groups or command.times_ms or command.identities is not None
+        is_described = command.lives_ms or command.groups or command.times_ms or command.identities is not None
         part = command.part(index, index + 1) if is_described else command
         additions = additions_of(part, event, context.now_us, offset + 1, part_of(keys, index, index + 1))
         events += [event, *additions]

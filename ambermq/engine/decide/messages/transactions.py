@@ -46,6 +46,8 @@ _RETURNED_BYTES: Final = 16_384
 """The most bytes of the words that one event of a rollback returns."""
 _OUTCOME_BYTES: Final = 160
 """The most bytes of an outcome in the log, without its texts and annotations."""
+_COLUMNS: Final = ("keys", "digests", "dues", "codes", "ttls")
+"""The fields of events that have numbers for each message."""
 _SPARE_BYTES: Final = 8192
 """The bytes of a batch that a commit leaves free, for its header and alignment."""
 _TAIL_BYTES: Final = 64
@@ -59,6 +61,8 @@ def posted(
     """Return the effects of a run in a transaction, for queues that have room for it."""
     if command.expires_ms:
         # By the clock of now: its steps until the commit change nothing.
+        if command.lives_ms:
+            command.lives_ms = [ttl_ms_until(one, context.now_us) for one in command.lives_ms]
         command.ttl_ms, command.expires_ms = ttl_ms_until(command.expires_ms, context.now_us), 0
     settings = [(queue, state.queues[queue].settings.overflow) for queue in queues]
     reserving = tuple([queue for queue, overflow in settings if overflow != DROP_HEAD])
@@ -284,7 +288,8 @@ def _size_of(event: Event) -> int:
         text += sum([len(key) + len(value) + WORD_BYTES for key, value in outcome.annotations])
         return RECORD.size + len(event.words) + _OUTCOME_BYTES + JSON_FACTOR * text
     words, queues = getattr(event, "words", b""), getattr(event, "queues", ())
-    words += getattr(event, "keys", b"") + getattr(event, "digests", b"")
+    for name in _COLUMNS:
+        words += getattr(event, name, b"")
     return RECORD.size + len(words) + WORD_BYTES * (len(queues) + 2)
 
 

@@ -8,8 +8,9 @@ from typing import Any, Final, final
 
 from msgspec import Struct
 
-from ambermq.engine.entries.entry_word import WORD_BYTES, unpack_words
+from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, unpack_words
 from ambermq.engine.events.event_type import EventType, Facts, Layout
+from ambermq.engine.events.line_template import Choice
 from ambermq.engine.events.messages.fan_out import add_fanned, queues_of
 from ambermq.engine.events.record_draft import RecordDraft
 
@@ -34,15 +35,39 @@ class Timed(Struct):
     """The offset of the first message."""
     count: int
     ttl_ms: int
-    """Their time to live in milliseconds, from `time_us` on."""
+    """The time to live of the one that expires first, in milliseconds from `time_us` on."""
+    ttls: bytes = b""
+    """The time to live of each of them, packed; empty if all have one."""
+
+    def elapsed_expiries(self, stepped_us: int) -> bytes:
+        """Return when each of them expires, in elapsed time, packed; `stepped_us` are the steps of the clock."""
+        now_us = self.time_us - stepped_us
+        if not self.ttls:
+            return pack_words((now_us + 1000 * self.ttl_ms,)) * self.count
+        return pack_words([now_us + 1000 * ttl_ms for ttl_ms in unpack_words(self.ttls)])
 
 
 def _write_timed(draft: RecordDraft, event: Timed) -> int:
-    return add_fanned(draft, _TIMED, event, ref=event.first, count=event.count, meta=event.ttl_ms.to_bytes(8, "little"))
+    return add_fanned(
+        draft,
+        _TIMED,
+        event,
+        ref=event.first,
+        count=event.count,
+        aux=1 if event.ttls else 0,
+        meta=event.ttl_ms.to_bytes(WORD_BYTES, "little") + event.ttls,
+    )
 
 
 def _read_timed(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Timed:
-    return Timed(offset, time_us, queues_of(row, meta[8:]), row[5], row[7], int.from_bytes(meta[:8], "little"))
+    ttl_ms, end = int.from_bytes(meta[:WORD_BYTES], "little"), WORD_BYTES + row[7] * row[8] * WORD_BYTES
+    return Timed(offset, time_us, queues_of(row, meta[end:]), row[5], row[7], ttl_ms, meta[WORD_BYTES:end])
+
+
+def _timed_facts(event: Timed) -> Facts:
+    facts: Facts = {"count": event.count, "ttl_ms": event.ttl_ms}
+    facts |= {"last_ttl_ms": max(unpack_words(event.ttls))} if event.ttls else {}
+    return facts | {"offsets": _offsets(event.first, event.count)}
 
 
 @final
@@ -147,16 +172,17 @@ TYPES: Final = (
         Timed,
         _TIMED,
         "timed",
-        "u64 time to live in milliseconds",
+        "u64 the shortest time to live in milliseconds; then u64 that of each (aux)",
+        aux="1 if they differ",
         write=_write_timed,
         read=_read_timed,
-        facts=lambda event: {
-            "count": event.count,
-            "ttl_ms": event.ttl_ms,
-            "offsets": _offsets(event.first, event.count),
-        },
-        facts_text="`queues` `queue_ids` `count` `ttl_ms` `offsets`",
-        line=("{count:messages} of {queue_ids:queues} with a time to live of {ttl_ms:,} ms: {offsets:ranges}",),
+        facts=_timed_facts,
+        facts_text="`queues` `queue_ids` `count` `ttl_ms` `offsets`; `last_ttl_ms`, if they differ",
+        line=(
+            "{count:messages} of {queue_ids:queues} with a time to live of {ttl_ms:,} ",
+            Choice("last_ttl_ms", "to {last_ttl_ms:,} "),
+            "ms: {offsets:ranges}",
+        ),
     ),
     _mark_type(
         Prioritized,

@@ -22,7 +22,6 @@ __all__ = [
     "returned",
     "set_aside",
     "undelayed",
-    "with_expiry",
     "with_groups",
     "with_priority",
     "without",
@@ -35,16 +34,6 @@ ANNOTATIONS_BYTES_MAX = 65_536
 Columns = PersistentMap[int, Entry]
 Annotations = tuple[tuple[bytes, bytes], ...]
 """Message annotations: pairs of encoded key and encoded value, sorted by key."""
-
-
-def with_expiry(columns: Columns, first: int, count: int, expires_us: int) -> Columns:
-    """Return columns with the expiry of `count` entries from `first` on."""
-    entries = columns.mutate()
-    plain = Entry(expires_us=expires_us)
-    for offset in range(first, first + count):
-        before = entries.get(offset)
-        entries[offset] = plain if before is None else replace(before, expires_us=expires_us)
-    return entries.finish()
 
 
 def with_priority(columns: Columns, words: bytes, priority: int) -> Columns:
@@ -142,13 +131,12 @@ def set_aside(columns: Columns, exclusions: int, words: bytes, why: SetAsideFor)
     return entries.finish(), exclusions
 
 
-def without(columns: Columns, exclusions: int, timed: int, words: bytes) -> tuple[Columns, int, int]:
-    """Return columns without packed words; and how many of them exclude a consumer, and expire by themselves."""
+def without(columns: Columns, exclusions: int, words: bytes) -> tuple[Columns, int]:
+    """Return columns without packed words, and how many of them exclude a consumer."""
     if not columns:
-        return columns, exclusions, timed
+        return columns, exclusions
     entries = columns.mutate()
     for word in unpack_words(words):
         entry = entries.pop(word >> 16, PLAIN)
         exclusions -= bool(entry.excluded)
-        timed -= bool(entry.expires_us)
-    return entries.finish(), exclusions, timed
+    return entries.finish(), exclusions

@@ -1,6 +1,7 @@
 """The kinds of messages of one link, and how a message is read: decoded, or recognised as like the last decoded one.
 
-Rule 1. The messages of a command are of one kind. Only the times for which they are scheduled may differ.
+Rule 1. The messages of a command are of one kind. Only the times for which they are scheduled, and those when they
+        expire, may differ.
 Rule 2. A message that is decoded becomes the one that the next ones are compared with (message_recogniser.py).
 """
 
@@ -28,11 +29,10 @@ class MessageKind(NamedTuple):
     expires_ms: int
 
     def may_join(self, other: "MessageKind") -> bool:
-        """Return whether one command takes messages of both kinds: they differ at most in times of schedules."""
+        """Return whether one command takes messages of both kinds: at most times of schedules and expiries differ."""
         if self == other:
             return True
-        is_timed = self.delivery.time_ms > 0 < other.delivery.time_ms
-        return is_timed and self[:3] == other[:3] and self.expires_ms == other.expires_ms
+        return _shape_of(self) == _shape_of(other)
 
     def describe(self, publish: Publish) -> None:
         """Set the fields of a command for messages of this kind."""
@@ -40,6 +40,12 @@ class MessageKind(NamedTuple):
         publish.ttl_ms, publish.priority = self.ttl_ms, self.priority
         publish.time_ms, publish.delay_ms = self.delivery
         publish.expires_ms = self.expires_ms
+
+
+def _shape_of(kind: MessageKind) -> tuple[bool, int, int, bool, bool, bool]:
+    """Return what messages of one command have in common, and which times they have."""
+    times = kind.delivery.time_ms > 0, kind.ttl_ms > 0, kind.expires_ms > 0
+    return kind.is_durable, kind.priority, kind.delivery.delay_ms, *times
 
 
 PLAIN_KIND: Final = MessageKind(False, 0, PRIORITY_DEFAULT, AT_ONCE, 0)

@@ -1,7 +1,7 @@
 """The messages of one run that are decoded one by one, and that become one command.
 
 Rule 1. They are consecutive, of one kind (message_kind.py), and of no more bytes than the limit of a run.
-Rule 2. Times of schedules are kept for each message only if they differ.
+Rule 2. Times of schedules and expiries are kept for each message only if they differ.
 """
 
 from typing import final
@@ -17,7 +17,7 @@ __all__ = ["PublishBatch"]
 class PublishBatch:
     """Consecutive messages of one kind."""
 
-    __slots__ = ("_bodies", "_groups", "_id_hashes", "_kind", "_size", "_times_ms", "first_id")
+    __slots__ = ("_bodies", "_groups", "_id_hashes", "_kind", "_lives_ms", "_size", "_times_ms", "first_id")
 
     def __init__(self, first_id: int, kind: MessageKind = PLAIN_KIND) -> None:
         self.first_id = first_id
@@ -28,6 +28,8 @@ class PublishBatch:
         self._groups: list[int] = []
         self._times_ms: list[int] = []
         """For which times the messages are scheduled, if they are."""
+        self._lives_ms: list[int] = []
+        """Their times to live, or else the times when they expire, if they have any."""
         self._size = 0
         """In bytes, as the messages are stored."""
 
@@ -44,6 +46,8 @@ class PublishBatch:
         self._kind = message.kind
         if time_ms := message.kind.delivery.time_ms:
             self._times_ms.append(time_ms)
+        if life_ms := message.kind.ttl_ms or message.kind.expires_ms:
+            self._lives_ms.append(life_ms)
         self._bodies.append(message.body)
         self._id_hashes.append(message.id_hash)
         self._groups.append(message.group)
@@ -54,7 +58,9 @@ class PublishBatch:
         publish = Publish(link, producer, self.first_id, self._bodies, self._id_hashes, self._size, settled=settled)
         publish.groups = self._groups if any(self._groups) else []
         self._kind.describe(publish)
-        times_ms = self._times_ms
+        times_ms, lives_ms = self._times_ms, self._lives_ms
         if times_ms and times_ms.count(publish.time_ms) < len(times_ms):
             publish.times_ms = times_ms
+        if lives_ms and lives_ms.count(lives_ms[0]) < len(lives_ms):
+            publish.lives_ms = lives_ms
         return publish

@@ -106,7 +106,8 @@ class QueueBrowser:
             when = "" if self.terms.at is None else " at that moment"
             raise Refusal(AmqpCondition.NOT_FOUND, f"there is no queue at {self.terms.address!r:.300}{when}")
         if self.terms.at is not None:
-            needed_bytes = WORD_BYTES * queue.available + _ENTRY_BYTES * len(queue.entries)
+            needed_bytes = WORD_BYTES * (queue.available + 2 * queue.expiries.count)
+            needed_bytes += _ENTRY_BYTES * len(queue.entries)
             self.peer.gateway.sources.check_past_room(needed_bytes)
             self.past_bytes = needed_bytes
         else:
@@ -162,7 +163,7 @@ class QueueBrowser:
         """
         word, stream, engine = self._words[0], self._stream, self.peer.gateway.engine
         if stream is None:
-            entry = self._entries.get(entry_of(word))
+            (entry,) = self._columns((word,)) or (None,)
             bodies = engine.messages([word], [entry])
             assert bodies is not None, "it is not read here"
             assert isinstance(bodies[0], StoredMessage), "the caller has checked it"

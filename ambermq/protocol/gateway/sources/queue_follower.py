@@ -13,6 +13,7 @@ from heapq import merge
 from itertools import islice, takewhile
 from typing import Final, final
 
+from ambermq.engine.entries.entry import Entry
 from ambermq.engine.entries.entry_word import WORD_BYTES, unpack_words
 from ambermq.engine.model.queue import Queue
 from ambermq.protocol.amqp10.types.decode import Buffer
@@ -70,6 +71,11 @@ class QueueFollower(QueueBrowser):
             self._words = ()
         self._entries = queue.entries
         return super().serve(turn)
+
+    def _columns(self, words: Sequence[int]) -> list[Entry | None] | None:
+        """Return the columns of messages, also when they expire: their deliveries have what is left of that."""
+        queue = self.peer.gateway.engine.state.queues[self._followed]
+        return queue.columns_of(words) if queue.has_columns else None
 
     def _fill(self) -> bool:
         """Read the next words if the present ones are sent, and return whether there are any."""

@@ -172,10 +172,10 @@ def test_the_own_time_to_live_counts_from_the_arrival() -> None:
     wait(rig, 600_000)
     assert (rig.queue("own").scheduled.count, rig.queue("own").counters.discarded) == (1, 1)
     wait(rig, 420_000)
-    assert (rig.queue("own").available, rig.queue("own").timed) == (1, 1)
+    assert (rig.queue("own").available, rig.queue("own").expiries.count) == (1, 1)
     rig = again(rig)
     wait(rig, 600_000)
-    assert (rig.queue("own").depth, rig.queue("own").timed) == (0, 0)
+    assert (rig.queue("own").depth, rig.queue("own").expiries.count) == (0, 0)
     wait(rig, 3 * SECOND + 500_000)
     assert rig.queue().available == 1
     wait(rig, SECOND + 2 * LATE_US)
@@ -218,11 +218,11 @@ def test_a_purge_leaves_them() -> None:
         schedule(rig, producer, b"late", delay_ms=1000, ttl_ms=5000)
         rig.do(PurgeQueue("key", "q"))
     assert (rig.queue().depth, rig.queue().scheduled.count, rig.queue().counters.purged) == (6, 6, 6)
-    assert (len(rig.queue().entries), rig.queue().timed, rig.queue().size) == (3, 3, 27)
+    assert (len(rig.queue().entries), rig.queue().expiries.count, rig.queue().size) == (0, 3, 27)
     assert rig.queue().dues.count == 6
     rig = again(rig)
     rig.do(PurgeQueue("key", "q", scheduled=True))
-    assert (rig.queue().depth, len(rig.queue().entries), rig.queue().timed, rig.queue().size) == (0, 0, 0, 0)
+    assert (rig.queue().depth, len(rig.queue().entries), rig.queue().expiries.count, rig.queue().size) == (0, 0, 0, 0)
     assert rig.queue().dues.count == 0
     assert rig.queue().counters.purged == 12
     rig = again(rig)
@@ -279,7 +279,7 @@ def test_a_run_and_its_times_are_in_one_batch(count: int, step_ms: int) -> None:
     first_ms = rig.now_us // 1000 + 1000
     times_ms = {b"%d" % number: first_ms + number * step_ms for number in range(count)}
     schedule_each(rig, rig.producer(), times_ms, ttl_ms=5000)
-    assert (rig.queue().scheduled.count, rig.queue().timed) == (count, count)
+    assert (rig.queue().scheduled.count, rig.queue().expiries.count) == (count, count)
     parts = [types for types in rig.batches() if _PUBLISHED in types]
     assert sum(types.count(_PUBLISHED) for types in parts) == count
     for types in parts:

@@ -1,6 +1,7 @@
 """Times to live: of messages, of queues, of both; what expires is never offered, and goes where dead letters go."""
 
 import random
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -21,6 +22,7 @@ from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.entry_word import pack_words
 from ambermq.engine.entries.outcome import ACCEPTED, RELEASED
 from ambermq.engine.events import Timed
+from ambermq.engine.events.registry import NUMBERS
 from ambermq.engine.model.muxer import MuxerKind
 from tests.engine.decide.messages.test_dead_letters import REJECTED_FOR, again, bodies_of, declare
 from tests.engine.rig import Rig
@@ -34,6 +36,15 @@ def publish(rig: Rig, producer: int, ttl_ms: int, *bodies: bytes, expires_ms: in
     command = Publish("link", producer, 0, list(bodies), [0] * len(bodies), sum(map(len, bodies)), ttl_ms=ttl_ms)
     command.expires_ms = expires_ms
     rig.do(command)
+
+
+def publish_each(rig: Rig, producer: int, lives_ms: Sequence[int], *, by_clock: bool = False) -> None:
+    """Publish messages one after the other in one tick, each with a time to live, or a time of the clock."""
+    for number, life_ms in enumerate(lives_ms):
+        command = Publish("link", producer, number, [b"%d" % number], [0], len(b"%d" % number))
+        command.ttl_ms, command.expires_ms = (0, life_ms) if by_clock else (life_ms, 0)
+        rig.loop.submit(command)
+    rig.do()
 
 
 def clock_ms(rig: Rig, after_ms: int) -> int:
@@ -62,7 +73,7 @@ def test_a_message_expires_at_the_earlier_time(own_ms: int, queue_ms: int) -> No
     assert rig.queue().depth == (0 if own_ms or queue_ms else 2)
     if own_ms or queue_ms:
         assert rig.queue().counters.discarded == 2
-        assert rig.queue().timed == 0
+        assert rig.queue().expiries.count == 0
 
 
 def test_an_expired_message_goes_to_the_target_without_its_time() -> None:
@@ -243,7 +254,7 @@ def test_each_queue_of_a_fan_out_has_the_time() -> None:
 
 
 def test_messages_with_a_time_each_leave_together() -> None:
-    """By one event in a tick, whose messages are bounded: each time to look for costs more than a message."""
+    """By one event in a tick, whose messages are bounded."""
     rig = Rig(config=EngineConfig(dispatch_messages_max=80))
     declare(rig, "q")
     producer = rig.producer("q")
@@ -256,7 +267,7 @@ def test_messages_with_a_time_each_leave_together() -> None:
         rig.step()
         rig.completed()
         seen.append(before - rig.queue().depth)
-    assert (sum(seen), max(seen), rig.loop.log.draft.next_offset - first) == (50, 10, 5)
+    assert (sum(seen), max(seen), rig.loop.log.draft.next_offset - first) == (50, 27, 2)
 
 
 def test_a_large_message_has_its_time() -> None:
@@ -264,30 +275,55 @@ def test_a_large_message_has_its_time() -> None:
     rig = Rig(config=EngineConfig(chunk_bytes=100))
     declare(rig, "q")
     publish(rig, rig.producer("q"), 100, b"a" * 250, b"b", b"c" * 150)
-    assert rig.queue().timed == 3
+    assert rig.queue().expiries.count == 3
     events, _ = rig.loop.replay(0).read(events_max=1000, bytes_max=1 << 20)
     assert [event.count for event in events if isinstance(event, Timed)] == [1, 1, 1]
     wait(rig, SECOND)
-    assert (rig.queue().depth, rig.queue().timed) == (0, 0)
+    assert (rig.queue().depth, rig.queue().expiries.count) == (0, 0)
 
 
-def test_timers_of_messages_that_have_gone_take_no_memory() -> None:
-    """However long their time would be."""
-    rig = Rig()
+@pytest.mark.parametrize("by_clock", [False, True])
+def test_messages_whose_expiries_differ_are_stored_in_runs(*, by_clock: bool) -> None:
+    """With one event for hundreds of them and no object for a message: so a start does not fold an event for each."""
+    rig, count = Rig(), 2500
     declare(rig, "q")
-    producer, consumer = rig.producer("q"), rig.consumer("q", settled=True, credit=1 << 30)
-    assert consumer
-    for number in range(3000):
-        rig.now_us += 20_000
-        publish(rig, producer, 3_600_000 + number, b"m")
-    assert rig.queue().depth == 0
-    assert len(rig.loop._timers._buckets) < 50
-    assert len(rig.loop._timers._keys) < 1200
+    start_ms = clock_ms(rig, 0) if by_clock else 0
+    lives_ms = [start_ms + 10_000 + 7919 * number % 50_000 for number in range(count)]
+    publish_each(rig, rig.producer("q"), lives_ms, by_clock=by_clock)
+    queue = rig.queue()
+    wanted_ms = [life_ms - start_ms for life_ms in lives_ms]
+    found_ms = [-(-(expires_us - rig.now_us) // 1000) for _, expires_us in queue.expiries.items()]
+    assert max(abs(found - wanted) for found, wanted in zip(found_ms, wanted_ms, strict=True)) <= 1
+    assert len(queue.entries) == 0
+    rig = again(rig)
+    assert rig.queue().expiries == queue.expiries
+    wait(rig, 61 * SECOND)
+    assert (rig.queue().depth, rig.queue().expiries.count) == (0, 0)
+    assert 3 <= sum([types.count(NUMBERS[Timed]) for types in rig.batches()]) <= count // 100
+
+
+def test_a_run_expires_as_its_messages_do_one_by_one() -> None:
+    """Equal times to live in a run of different ones, one that has expired, and a step of the clock before it."""
+    states = []
+    for joins in (True, False):
+        rig = Rig(now_us=1_000 * SECOND)
+        declare(rig, "q")
+        old_us = rig.now_us + rig.loop.correction_us
+        rig.loop.correct_clock(7 * SECOND, (old_us, old_us + 7 * SECOND))
+        producer = rig.producer("q")
+        lives_ms = [clock_ms(rig, after_ms) for after_ms in (50, 50, -10, 3000, 20)]
+        for some in [lives_ms] if joins else [[one] for one in lives_ms]:
+            publish_each(rig, producer, some, by_clock=True)
+        wait(rig, 0)
+        states.append([rig.queue().expiries.get(word >> 16) for word in rig.queue().ready])
+    assert len(states[0]) == 4
+    assert states[0] == states[1]
 
 
 _STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("publish"), st.sampled_from((0, 5, 40, 1000)), st.integers(1, 4)),
+        st.tuples(st.just("publish each"), st.sampled_from((1, 5, 40, 1000)), st.integers(2, 4)),
         st.tuples(st.just("publish until"), st.sampled_from((-7, 0, 1, 40, 1000)), st.integers(1, 4)),
         st.tuples(st.just("wait"), st.sampled_from((1_000, 4_999, 5_000, 50_000, 2_000_000)), st.just(0)),
         st.tuples(st.just("ttl"), st.sampled_from((0, 20, 300)), st.just(0)),
@@ -324,6 +360,17 @@ def test_messages_expire_as_a_model_says(steps: list[tuple[str, int, int]]) -> N
             times = [rig.now_us + 1000 * max(0, ms) for ms in (own_ms, queue_ms) if ms]
             late = 2 * 1000 * queue_ms // 1024 + 2 if queue_ms and (not own_ms or queue_ms < own_ms) else 0
             due |= dict.fromkeys(bodies, (min(times), min(times) + late) if times else (0, 0))
+        elif step == "publish each":
+            lives_ms = [value + 37 * (number + one) % 90 for one in range(count)]
+            producer = rig.producer("q")
+            for one, ttl_ms in enumerate(lives_ms, number):
+                command = Publish("link", producer, one, [b"%d" % one], [0], len(b"%d" % one), ttl_ms=ttl_ms)
+                rig.loop.submit(command)
+                earliest = min(ttl_ms, queue_ms or ttl_ms)
+                late = 2 * 1000 * queue_ms // 1024 + 2 if earliest < ttl_ms else 0
+                due[b"%d" % one] = (rig.now_us + 1000 * earliest, rig.now_us + 1000 * earliest + late)
+            rig.do()
+            number += count
         elif step == "wait":
             wait(rig, value)
         elif step == "ttl":

@@ -22,7 +22,7 @@ from ambermq.engine.commands import (
 )
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import Answered, Effect, PublishDone, RefusedCommand
-from ambermq.engine.entries.entry_word import pack_words
+from ambermq.engine.entries.entry_word import pack_words, unpack_words
 from ambermq.engine.entries.outcome import ACCEPTED, REJECTED, Outcome, OutcomeKind
 from ambermq.engine.events import Committed, Published, Scheduled, Timed
 from ambermq.engine.events.registry import NUMBERS
@@ -426,8 +426,9 @@ def test_a_time_of_the_clock_is_that_of_the_post() -> None:
     posts(rig, one, producer, b"2", expires_ms=now_ms + 10_000)
     rig.loop.correct_clock(3_600_000_000, (rig.now_us, rig.now_us + 3_600_000_000))
     assert ended(rig, one) == COMMITTED
-    first, second = [event.ttl_ms for event in events_of(rig, Timed)]
-    assert first == 0
+    (event,) = events_of(rig, Timed)
+    first, second = unpack_words(event.ttls)
+    assert first == event.ttl_ms == 0
     assert 9_900 <= second <= 10_000
     assert rig.queue().held_by(consumer).count == 1
     rig.now_us += 10_000

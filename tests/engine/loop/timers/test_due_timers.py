@@ -130,8 +130,8 @@ def test_timers_of_messages_that_have_gone_take_no_memory() -> None:
     timers = DueTimers()
     for number in range(20_000):
         timers.delay(queue_of({number: 10**15 - number}), [number], 10**15 - number)
-    assert timers._queues[1].length < 2000
-    assert len(timers._heads) < 2000
+    assert timers._heads.queues[1].length < 2000
+    assert len(timers._heads._heads) < 2000
 
 
 def test_timers_of_cancelled_messages_take_no_memory() -> None:
@@ -140,9 +140,9 @@ def test_timers_of_cancelled_messages_take_no_memory() -> None:
     for number in range(20_000):
         entry, due_us = number * 600, 10**15 - number
         timers.schedule(scheduled_queue({entry: due_us}), [entry], [due_us])
-    assert timers._queues[1].length < 2000
-    assert len(timers._queues[1]._far) < 3500
-    assert len(timers._queues[1]._until_us) < 2000
+    assert timers._heads.queues[1].length < 2000
+    assert len(timers._heads.queues[1]._far) < 3500
+    assert len(timers._heads.queues[1]._until_us) < 2000
 
 
 def test_a_million_timers_are_built_at_once() -> None:
@@ -154,4 +154,4 @@ def test_a_million_timers_are_built_at_once() -> None:
     timers.start(queue)
     assert time.process_time() - began < 3
     assert timers.next_us < step_us
-    assert timers._queues[1].length < 2000
+    assert timers._heads.queues[1].length < 2000

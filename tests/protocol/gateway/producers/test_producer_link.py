@@ -147,22 +147,23 @@ def test_runs_are_limited_while_messages_are_decoded_one_by_one() -> None:
     assert limits == [first * 2**step for step in range(5)]
 
 
-def test_messages_of_different_times_share_a_command_and_those_of_different_expiries_do_not() -> None:
-    """The command has one time for each message, and one expiry for all of them."""
+def test_messages_of_different_times_and_expiries_share_a_command() -> None:
+    """It has a time and an expiry for each message; a time to live is not joined with an expiry by the clock."""
     submitted: list[Publish] = []
     link = producing(submitted)
     link.limits = ServerLimits()
     payloads = [
         Message(
+            header=Header(ttl=ttl_ms),
             message_annotations={"x-opt-delivery-time": time_ms},
             properties=Properties(absolute_expiry_time=expires_ms),
             body=(Data(b"x"),),
         ).encode()
-        for time_ms, expires_ms in ((10**12, 3 * 10**12), (2 * 10**12, 3 * 10**12), (2 * 10**12, 4 * 10**12))
+        for time_ms, expires_ms, ttl_ms in ((9, 70, None), (8, 70, None), (8, 80, None), (8, 80, 5), (8, 80, 6))
     ]
     link.publish(run_of(payloads, 0))
-    found = [(times_of(command), command.expires_ms) for command in submitted]
-    assert found == [([10**12, 2 * 10**12], 3 * 10**12), ([2 * 10**12], 4 * 10**12)]
+    found = [(times_of(command), bool(command.ttl_ms), command.lives_ms) for command in submitted]
+    assert found == [([9, 8, 8], False, [70, 70, 80]), ([8, 8], True, [5, 6])]
 
 
 @pytest.mark.parametrize("kind", [KINDS[0], KINDS[2], KINDS[3], KINDS[5], KINDS[7]])

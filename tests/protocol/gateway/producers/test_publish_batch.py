@@ -12,6 +12,11 @@ def at(time_ms: int) -> PublishedMessage:
     return _PLAIN._replace(kind=PLAIN_KIND._replace(delivery=DeliveryTime(time_ms, 0)))
 
 
+def living(ttl_ms: int) -> PublishedMessage:
+    """Return a message with a time to live."""
+    return _PLAIN._replace(kind=PLAIN_KIND._replace(ttl_ms=ttl_ms))
+
+
 def test_a_batch_takes_one_kind_up_to_its_bytes() -> None:
     """Its first message may have any size and kind."""
     batch = PublishBatch(5)
@@ -33,6 +38,19 @@ def test_times_may_differ_but_not_from_none() -> None:
     batch.add(at(2))
     publish = batch.command(None, 1, settled=True)
     assert (publish.times_ms, publish.first_id, publish.size, publish.settled) == ([1, 1, 2], 5, 12, True)
+
+
+def test_expiries_may_differ_but_not_from_none() -> None:
+    """Each message keeps its own if they differ; times to live and times of the clock are not mixed."""
+    batch = PublishBatch(5)
+    batch.add(living(3))
+    batch.add(living(3))
+    assert batch.command(None, 1, settled=False).lives_ms is None
+    assert batch.takes(living(2), 1, 100)
+    assert not batch.takes(_PLAIN, 1, 100)
+    assert not batch.takes(_PLAIN._replace(kind=PLAIN_KIND._replace(expires_ms=2)), 1, 100)
+    batch.add(living(2))
+    assert batch.command(None, 1, settled=False).lives_ms == [3, 3, 2]
 
 
 def test_groups_are_told_only_if_there_are_some() -> None:
