@@ -326,7 +326,7 @@ def test_a_consumer_that_goes_leaves_what_never_left_uncounted() -> None:
     rig.step(DetachConsumer(consumer))
     assert delivered(rig.completed()) == []
     assert len(rig.queue().returned) == 2
-    assert not rig.queue().entries
+    assert not any(entry.count for entry in rig.queue().entries.values())
     other = rig.consumer(credit=5)
     assert delivered(rig.do()) == [(other, b"one"), (other, b"two")]
 
@@ -344,7 +344,7 @@ def test_what_a_lost_consumer_had_goes_to_one_that_waits_in_the_same_tick(*, sen
     rig.step()
     effects = rig.step(DetachConsumer(consumer)) + rig.completed()
     assert delivered(effects) == [(other, b"one")]
-    assert [entry.count for entry in rig.queue().entries.values()] == [1] * sent
+    assert sum(entry.count for entry in rig.queue().entries.values()) == sent
 
 
 def test_what_the_link_had_not_sent_comes_back_uncounted_with_the_command() -> None:
@@ -352,7 +352,7 @@ def test_what_the_link_had_not_sent_comes_back_uncounted_with_the_command() -> N
     rig = Rig()
     consumer, words = held(rig, 2)
     rig.do(DetachConsumer(consumer, pack_words(words[1:])))
-    assert {offset: entry.count for offset, entry in rig.queue().entries.items()} == {words[0] >> 16: 1}
+    assert {offset: entry.count for offset, entry in rig.queue().entries.items() if entry.count} == {words[0] >> 16: 1}
 
 
 def test_a_consumer_that_goes_while_a_sync_is_under_way_leaves_what_never_left_uncounted() -> None:
@@ -364,7 +364,7 @@ def test_a_consumer_that_goes_while_a_sync_is_under_way_leaves_what_never_left_u
     assert delivered(rig.completed()) == []
     rig.do()
     assert len(rig.queue().returned) == 2
-    assert not rig.queue().entries
+    assert not any(entry.count for entry in rig.queue().entries.values())
 
 
 def test_a_deleted_queue_leaves_no_consumer_waiting_for_it() -> None:
@@ -397,7 +397,7 @@ def test_neighbouring_outcomes_of_one_tick_are_one_record(outcome: Outcome) -> N
     rig.do(*[Settle(consumer, pack_words([word]), replace(outcome)) for word in reversed(words)])
     assert rig.loop.log.draft.next_offset == before + 1
     assert list(rig.queue().returned) == words
-    assert {entry.count for entry in rig.queue().entries.values()} == ({1} if outcome.delivery_failed else set())
+    assert {entry.count for entry in rig.queue().entries.values()} == {int(outcome.delivery_failed)}
 
 
 def test_a_deleted_queue_ends_its_consumers_when_that_is_durable() -> None:
