@@ -157,7 +157,8 @@ def _apply_otherwise(change: Callable[[Event], Event]) -> None:
 def _move_halved() -> None:
     def change(event: Event) -> Event:
         is_command = isinstance(event, Moved) and event.reason in (MoveReason.MOVED, MoveReason.REDRIVEN)
-        return replace(event, targets=()) if is_command else event
+        # No queue has this id.
+        return replace(event, targets=(event.offset,)) if is_command else event
 
     _apply_otherwise(change)
 
