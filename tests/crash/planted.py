@@ -10,6 +10,9 @@
     commit-halved         a start applies half of each run of published messages
     tags-forgotten        a start forgets the delivery-tags that it keeps for senders
     deliveries-forgotten  a start returns what links hold that may be resumed
+    schedule-forgotten    a start makes scheduled messages due at once
+    expiry-forgotten      a start lets messages live a thousand times as long
+    ids-forgotten         a start forgets the message-ids of dedup windows
     group-shared          messages of one group go to any consumer
     lock-short            a lock ends after half of its time
     start-slow            no fault: a start takes 1.5 s longer, as on a busy machine
@@ -31,7 +34,7 @@ from ambermq.engine.decide import decide
 from ambermq.engine.effects import Deliver, Effect
 from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.entry_word import WORD_BYTES, size_of, unpack_words
-from ambermq.engine.events import ClockStepped, Event, Moved, Published
+from ambermq.engine.events import ClockStepped, Event, Identified, Moved, Published, Scheduled, Timed
 from ambermq.engine.fold.apply import apply
 from ambermq.engine.loop import recovery
 from ambermq.engine.loop.effect_release import EffectRelease
@@ -187,6 +190,18 @@ def _deliveries_forgotten() -> None:
     _replace(decide, "kept_at_start", lambda *_: ())
 
 
+def _schedule_forgotten() -> None:
+    _apply_otherwise(lambda event: replace(event, due_us=event.time_us) if isinstance(event, Scheduled) else event)
+
+
+def _expiry_forgotten() -> None:
+    _apply_otherwise(lambda event: replace(event, ttl_ms=1000 * event.ttl_ms) if isinstance(event, Timed) else event)
+
+
+def _ids_forgotten() -> None:
+    _apply_otherwise(lambda event: replace(event, queues=()) if isinstance(event, Identified) else event)
+
+
 def _group_shared() -> None:
     _replace(Queue, "has_groups", property(lambda _: False))
 
@@ -216,6 +231,9 @@ PLANTS: Final[Mapping[str, Callable[[], None]]] = {
     "commit-halved": _commit_halved,
     "tags-forgotten": _tags_forgotten,
     "deliveries-forgotten": _deliveries_forgotten,
+    "schedule-forgotten": _schedule_forgotten,
+    "expiry-forgotten": _expiry_forgotten,
+    "ids-forgotten": _ids_forgotten,
     "group-shared": _group_shared,
     "lock-short": _lock_short,
     "start-slow": _start_slow,
