@@ -216,6 +216,18 @@ class GroupLines:
         if self.is_stale:
             self._restart(queue)
 
+    def note_delays(self, queue: Queue, visits: int) -> int:
+        """Note the messages that wait for their redelivery; return how many visits are left, 0 or less for not all."""
+        while run := queue.delayed.run_above(self.visited_delays):
+            for word in unpack_words(run):
+                visits -= 1
+                if code := queue.entries.get(word >> 16, PLAIN).group:
+                    self.line(code).delayed.add(word)
+            self.visited_delays = word
+            if visits <= 0:
+                break
+        return visits
+
     def park(self, code: int, rank: Rank) -> None:
         """Put a visited message into its heap."""
         word = word_of(rank)
