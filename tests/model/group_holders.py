@@ -3,7 +3,7 @@
 Rule 1. The deliveries of one dispatch are events one after the other, an event for each consumer. So what they say of
         the order among consumers is known at their end: a round.
 Rule 2. While a consumer holds messages of a group, no other one gets a message of it. An odd code is of the last
-        message of a binding: the next one may go to another consumer.
+        message of a binding: the next one may go to another consumer, so such a round says nothing of its group.
 """
 
 from collections.abc import Mapping
@@ -26,8 +26,8 @@ class GroupHolders:
         """The newest entry of each line that was acquired in this round."""
         self._bound: dict[tuple[int, int], tuple[int, set[int]]] = {}
         """Queue and group -> its consumer, and the entries that it got."""
-        self._round: list[tuple[int, int, int, int]] = []
-        """The negative priority, the entry, its code and its consumer."""
+        self._round: list[tuple[int, int, int]] = []
+        """The entry, its code and its consumer."""
         self._next = (0, 0)
         """The queue and the offset of an event that is of this round."""
 
@@ -46,23 +46,24 @@ class GroupHolders:
         self.newest[own] = entry
         self.newest[line] = max(entry, self.newest.get(line, -1))
 
-    def acquired(self, consumer: int, entry: int, priority: int, code: int) -> None:
+    def acquired(self, consumer: int, entry: int, code: int) -> None:
         """Note an entry with a group."""
-        self._round.append((-priority, entry, code, consumer))
+        self._round.append((entry, code, consumer))
 
     def end_round(self, places: Mapping[int, Mapping[int, int]]) -> None:
         """Hold the deliveries of a round against the bindings; `places` says what consumers hold."""
         queue, held = self._next[0], places.get(self._next[0], {})
-        for _, entry, code, consumer in sorted(self._round):
+        ended = {code // 2 for _, code, _ in self._round if code % 2}
+        for entry, code, consumer in self._round:
             key = queue, code // 2
+            if code // 2 in ended:
+                self._bound.pop(key, None)
+                continue
             holder, entries = self._bound.get(key, (consumer, set[int]()))
             if holder != consumer:
                 assert not any(held.get(one) == holder for one in entries), "two consumers hold a group"
                 entries = set()
-            if code % 2:
-                self._bound.pop(key, None)
-            else:
-                self._bound[key] = consumer, entries | {entry}
+            self._bound[key] = consumer, entries | {entry}
         self._round.clear()
         self.newest.clear()
         self._next = 0, 0

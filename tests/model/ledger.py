@@ -195,7 +195,7 @@ def _acquired(ledger: Ledger, state: State, event: Acquired, selecting: frozense
         ledger.places[queue.id][entry] = consumer
         priority = column.priority if settings.priorities else -1
         if queue.has_groups and column.group:
-            ledger._groups.acquired(consumer, entry, priority, column.group)
+            ledger._groups.acquired(consumer, entry, column.group)
         if key not in ledger._seen and consumer not in selecting:
             # Where some messages have groups, the deliveries of one dispatch are an event for each consumer. An odd
             # code is of the last message of a binding: the next one may go to another consumer.

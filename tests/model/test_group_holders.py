@@ -13,7 +13,7 @@ ONE, TWO = 1, 2
 def _dispatch(holders: GroupHolders, offset: int, consumer: int, codes: dict[int, int]) -> None:
     holders.begin(Acquired(offset, 0, 7, (consumer,), pack_words([entry << 16 for entry in codes])))
     for entry, code in codes.items():
-        holders.acquired(consumer, entry, 4, code)
+        holders.acquired(consumer, entry, code)
         holders.note_newest((7, 4, code, consumer), entry, consumer)
 
 
