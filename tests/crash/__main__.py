@@ -23,12 +23,14 @@ from tests.crash.campaign import run_campaign
 from tests.crash.campaigns.compaction import rounds_of, run_compaction_campaign
 from tests.crash.campaigns.file_system import KINDS, why_not
 from tests.crash.campaigns.holdings import HELD, run_holding_campaign
+from tests.crash.campaigns.jobs import run_job_campaign
 from tests.crash.campaigns.mixes import run_mixes
 from tests.crash.campaigns.plants import PLANTED, run_plants
 from tests.crash.campaigns.power_cut import run_power_campaign
 from tests.crash.campaigns.queues import run_queue_campaign
 from tests.crash.campaigns.resumptions import run_resumption_campaign
 from tests.crash.campaigns.snapshots import run_snapshot_campaign
+from tests.crash.campaigns.timers import run_timer_campaign
 
 _COUNTS: Final = {
     "kills": 200,
@@ -40,6 +42,8 @@ _COUNTS: Final = {
     "resumptions": 60,
     "groups": 30,
     "locks": 30,
+    "jobs": 30,
+    "timers": 30,
     "plants": len(PLANTED),
 }
 """The campaigns, and how many kills or cuts each has."""
@@ -93,6 +97,10 @@ def _parts(seed: int, counts: dict[str, int]) -> list[Part]:
     for name in HELD:
         if counts[name]:
             parts.append((f"{counts[name]} kills with {name}", str, partial(_run_holdings, seed, counts[name], name)))
+    if jobs := counts["jobs"]:
+        parts.append((f"{jobs} kills in long commands", str, partial(_run_jobs, seed, jobs)))
+    if timers := counts["timers"]:
+        parts.append((f"{timers} kills while time passes", str, partial(_run_timers, seed, timers)))
     if plants := counts["plants"]:
         parts.append((f"{plants} planted faults", str, partial(run_plants, seed=seed, plants=plants)))
     return parts
@@ -173,6 +181,18 @@ def _run_resumptions(seed: int, kills: int, map_bytes: int, directory: Path) -> 
 
 def _run_holdings(seed: int, kills: int, kind: str, directory: Path) -> tuple[str, ...]:
     result = run_holding_campaign(directory, kind, seed=seed, kills=kills)
+    print(result.text)
+    return tuple(result.faults)
+
+
+def _run_jobs(seed: int, kills: int, directory: Path) -> tuple[str, ...]:
+    result = run_job_campaign(directory, seed=seed, kills=kills)
+    print(result.text)
+    return tuple(result.faults)
+
+
+def _run_timers(seed: int, kills: int, directory: Path) -> tuple[str, ...]:
+    result = run_timer_campaign(directory, seed=seed, kills=kills)
     print(result.text)
     return tuple(result.faults)
 

@@ -1,6 +1,7 @@
 """One kill of a broker after the other, at random moments and at planned ones, while endpoints talk to it.
 
-The directory is verified after each kill. Some brokers are killed again while they recover.
+The directory is verified after each kill, and the events of the whole log at the end. Some brokers are killed again
+while they recover.
 """
 
 import random
@@ -13,6 +14,7 @@ from typing import Any, Final
 
 from tests.crash.broker import CampaignBroker, StartFailed, verify_faults
 from tests.crash.endpoints.endpoint import Endpoint
+from tests.crash.event_laws import event_faults
 from tests.crash.moments import Moments
 
 __all__ = ["KillResult", "KillRounds"]
@@ -53,6 +55,8 @@ class KillRounds:
     """The points of a kill that the endpoints reach."""
     LIFE_SECONDS = 0.4
     """The longest random time before a kill is planned, and again before a kill at no point."""
+    DOWN_SECONDS = 0.0
+    """The longest time between a kill and the next start."""
     CONFIG = ""
     """The configuration of the broker."""
 
@@ -69,6 +73,10 @@ class KillRounds:
     def prepare(self) -> None:
         """Make queues and endpoints; the broker runs."""
         raise NotImplementedError
+
+    def look(self) -> list[str]:
+        """Return what is wrong after a start; the endpoints go on."""
+        return []
 
     def stop_sending(self) -> None:
         """Begin nothing new."""
@@ -100,6 +108,7 @@ class KillRounds:
             result.faults += self.finish()
             self.broker.kill()
             self._verify()
+            result.faults += event_faults(self.broker.directory)
         except StartFailed as failure:
             result.faults.append(str(failure))
         finally:
@@ -125,7 +134,9 @@ class KillRounds:
             self.broker.kill()
             self.result.killed_recovering += 1
             self._verify()
+        time.sleep(self.chance.uniform(0.0, self.DOWN_SECONDS))
         self.broker.restart()
+        self.result.faults += self.look()
 
     def _await_end(self) -> None:
         before, since = None, time.monotonic()

@@ -10,6 +10,9 @@
     commit-halved         a start applies half of each run of published messages
     tags-forgotten        a start forgets the delivery-tags that it keeps for senders
     deliveries-forgotten  a start returns what links hold that may be resumed
+    schedule-forgotten    a start makes scheduled messages due at once
+    expiry-forgotten      a start lets messages live a thousand times as long
+    ids-forgotten         a start forgets the message-ids of dedup windows
     group-shared          messages of one group go to any consumer
     lock-short            a lock ends after half of its time
     last-piece-changed    a message that is received while it arrives ends with the bytes of its beginning
@@ -32,7 +35,7 @@ from ambermq.engine.decide import decide
 from ambermq.engine.effects import Deliver, Effect
 from ambermq.engine.entries.discard_reason import MoveReason
 from ambermq.engine.entries.entry_word import WORD_BYTES, size_of, unpack_words
-from ambermq.engine.events import ClockStepped, Event, Moved, Published
+from ambermq.engine.events import ClockStepped, Event, Identified, Moved, Published, Scheduled, Timed
 from ambermq.engine.fold.apply import apply
 from ambermq.engine.loop import recovery
 from ambermq.engine.loop.effect_release import EffectRelease
@@ -159,7 +162,8 @@ def _apply_otherwise(change: Callable[[Event], Event]) -> None:
 def _move_halved() -> None:
     def change(event: Event) -> Event:
         is_command = isinstance(event, Moved) and event.reason in (MoveReason.MOVED, MoveReason.REDRIVEN)
-        return replace(event, targets=()) if is_command else event
+        # No queue has this id.
+        return replace(event, targets=(event.offset,)) if is_command else event
 
     _apply_otherwise(change)
 
@@ -186,6 +190,18 @@ def _tags_forgotten() -> None:
 
 def _deliveries_forgotten() -> None:
     _replace(decide, "kept_at_start", lambda *_: ())
+
+
+def _schedule_forgotten() -> None:
+    _apply_otherwise(lambda event: replace(event, due_us=event.time_us) if isinstance(event, Scheduled) else event)
+
+
+def _expiry_forgotten() -> None:
+    _apply_otherwise(lambda event: replace(event, ttl_ms=1000 * event.ttl_ms) if isinstance(event, Timed) else event)
+
+
+def _ids_forgotten() -> None:
+    _apply_otherwise(lambda event: replace(event, queues=()) if isinstance(event, Identified) else event)
 
 
 def _group_shared() -> None:
@@ -227,6 +243,9 @@ PLANTS: Final[Mapping[str, Callable[[], None]]] = {
     "commit-halved": _commit_halved,
     "tags-forgotten": _tags_forgotten,
     "deliveries-forgotten": _deliveries_forgotten,
+    "schedule-forgotten": _schedule_forgotten,
+    "expiry-forgotten": _expiry_forgotten,
+    "ids-forgotten": _ids_forgotten,
     "group-shared": _group_shared,
     "lock-short": _lock_short,
     "last-piece-changed": _last_piece_changed,

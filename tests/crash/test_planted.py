@@ -7,11 +7,17 @@ from typing import Final
 
 import pytest
 
+from ambermq.engine.commands import MoveMessages
+from ambermq.engine.entries.discard_reason import MoveReason
+from ambermq.engine.fold.apply import apply
+from ambermq.engine.loop import recovery
 from ambermq.tools.broker.child_broker import ChildBroker
 from ambermq.tools.terminal.errors import ToolError
 from tests.crash import broker
 from tests.crash.campaign import Result, run_campaign
-from tests.crash.planted import planted_command
+from tests.crash.planted import PLANTS, planted_command
+from tests.engine.decide.messages.test_moves import offsets, rig_with
+from tests.engine.rig import Rig
 
 _KILLS: Final = 3
 _DRAIN_SECONDS: Final = 5.0
@@ -39,6 +45,17 @@ def test_a_planted_fault_is_found(tmp_path: Path, plant: str) -> None:
     assert [fault for fault in faults if fault.startswith(expected)], faults
     laws = {fault.partition(":")[0] for fault in faults}
     assert laws <= {expected.partition(":")[0], "lost"}, faults
+
+
+def test_a_start_with_a_halved_move_has_the_message_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And it starts: an end with an error would be another fault."""
+    rig = rig_with(b"one", b"two")
+    rig.do(MoveMessages("key", "q", offsets(rig)[:1], "other", MoveReason.MOVED))
+    rig.kill()
+    monkeypatch.setattr(recovery, "apply", apply)
+    PLANTS["move-halved"]()
+    again = Rig(rig.storage)
+    assert [again.queue(name).depth for name in ("q", "other")] == [1, 0]
 
 
 def test_a_slow_start_is_no_fault(tmp_path: Path) -> None:

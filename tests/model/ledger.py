@@ -35,6 +35,7 @@ from ambermq.engine.events import (
     Timed,
 )
 from ambermq.engine.model.state import State
+from tests.model.group_holders import GroupHolders
 
 __all__ = ["Ledger"]
 
@@ -71,6 +72,7 @@ class Ledger:
         """Queue, priority, group and consumer -> the newest entry that was acquired for the first time."""
         self._seen: set[tuple[int, int]] = set()
         """Entries that were acquired before."""
+        self._groups = GroupHolders()
         self._expiry: dict[tuple[int, int], int] = {}
         self._due: dict[tuple[int, int], int] = {}
         self._not_before: dict[tuple[int, int], int] = {}
@@ -82,6 +84,9 @@ class Ledger:
     def note(self, state: State, event: Any, selecting: frozenset[int]) -> None:
         """Note an event that `state` does not have yet; `selecting` are the consumers with a selector."""
         note = _NOTES.get(type(event))
+        if type(event) is not Acquired or not self._groups.is_next(event):
+            self._fresh.update(self._groups.newest)
+            self._groups.end_round(self.places)
         if note is not None:
             if note is _acquired:
                 _acquired(self, state, event, selecting)
@@ -187,6 +192,7 @@ def _acquired(ledger: Ledger, state: State, event: Acquired, selecting: frozense
     has_early = False
     assert not settings.paused
     assert not settings.non_destructive
+    ledger._groups.begin(event)
     for index, word in enumerate(words):
         entry, consumer = word >> 16, event.consumers[index % len(event.consumers)]
         key, column = (queue.id, entry), queue.entries.get(entry, PLAIN)
@@ -198,14 +204,16 @@ def _acquired(ledger: Ledger, state: State, event: Acquired, selecting: frozense
         ledger.places[queue.id][entry] = consumer
         is_early = bool(column.chunks) and column.chunks[0] in ledger.early
         has_early |= is_early
+        priority = column.priority if settings.priorities else -1
+        if queue.has_groups and column.group:
+            ledger._groups.acquired(consumer, entry, column.group)
         if key not in ledger._seen and consumer not in selecting and not is_early:
             # Where some messages have groups, the deliveries of one dispatch are an event for each consumer. An odd
             # code is of the last message of a binding: the next one may go to another consumer.
             is_free = queue.has_groups and (not column.group or column.group % 2)
-            turn = consumer if is_free else 0
-            line = queue.id, column.priority if settings.priorities else -1, column.group, turn
+            line = queue.id, priority, column.group, consumer if is_free else 0
             assert entry > ledger._fresh.get(line, -1), "a message overtakes another one"
-            ledger._fresh[line] = entry
+            ledger._groups.note_newest(line, entry, consumer)
         ledger._seen.add(key)
     if not selecting & set(event.consumers) and not queue.has_groups and not has_early:
         _check_priorities(queue, words, now_us)
@@ -300,6 +308,7 @@ def _ended(ledger: Ledger, state: State, event: LinkEnded) -> None:
 
 
 def _resumed(ledger: Ledger, _: State, event: LinkResumed) -> None:
+    ledger._groups.succeed(event.link, event.successor)
     for places in ledger.places.values():
         for entry, place in places.items():
             if place == event.link:

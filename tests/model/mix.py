@@ -335,7 +335,8 @@ class Mix:
         self.transactions.remove(one)
         self._discharged.append(one)
         # A lock that has ended within a transaction is looked at again a moment after it.
-        self._locks.update(dict.fromkeys(self._locks.keys() & one.transaction.retirements.keys(), self.rig.now_us))
+        retired = self._locks.keys() & one.transaction.retirements.keys()
+        self._locks.update({key: max(self._locks[key], self.rig.now_us) for key in retired})
         self._submit(Discharge(one, one.transaction, self.rng.random() < 0.3))
 
     def _move(self) -> None:

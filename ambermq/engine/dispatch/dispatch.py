@@ -293,9 +293,10 @@ class Dispatch(Struct):
         return not (limits.is_spent or lines.is_stale or is_waiting)
 
     def _prepare_groups(self, queue: Queue, ring: Iterable[Want]) -> None:
-        """Restart the scans that have passed messages which they may have now."""
+        """Restart the scans that have passed messages which they may have now; note what holds groups back."""
         lines = self.demand.lines(queue.id, self.groups_max)
         lines.prepare(queue)
+        self.visits_left = lines.note_delays(queue, self.visits_left)
         if lines.restarts_scans:
             lines.restarts_scans = False
             for want in ring:

@@ -12,8 +12,8 @@ Rule 2. A message is passed once: it is put into the heap of its line, and serve
 Rule 3. While a message of a group waits for its redelivery the line offers nothing.
 Rule 4. At most `groups_max` groups have lines of their own. Further ones share 256 lines by their hash, and such a
         line ends with its owner only.
-Rule 5. All of this is demand: a start has no binding. What is missing or too old here makes the next walk begin anew,
-        and never delivers a message that is not available.
+Rule 5. All of this is demand: a start has no binding, but of what suspended links hold. What is missing or too old here
+        makes the next walk begin anew, and never delivers a message that is not available.
 """
 
 from dataclasses import dataclass, field
@@ -164,6 +164,35 @@ class GroupLines:
         if consumer in self.lines_of:
             self.gone.append(consumer)
 
+    def note_resumed(self, link: int, successor: int, *, selects: bool) -> None:
+        """Note a consumer that goes on with what a suspended link holds, and with its groups."""
+        lines, had_selector = self.lines_of.pop(link, {}), link in self.selecting
+        self.selecting.discard(link)
+        self.gone = [one for one in self.gone if one != link]
+        for line in lines.values():
+            line.is_walked |= selects and bool(line.waiting or line.excluding)
+            for rank in line.excluding:
+                heappush(line.waiting, rank)
+            line.excluding.clear()
+            if selects:
+                self._forget_heap(line)
+            self.bind(line, successor)
+        if lines and selects:
+            self.selecting.add(successor)
+        # Without a selector only the walk finds what the scan of the link would have found.
+        self.is_stale |= had_selector and not selects
+
+    def note_kept(self, link: int, queue: Queue) -> None:
+        """Note a link that has kept what it holds over a start: its groups are bound to it as before."""
+        for word in sorted(unpack_words(queue.held_by(link).to_bytes())):
+            code = queue.entries.get(word >> 16, PLAIN).group
+            line = self.line(code) if code else None
+            if line is not None and line.owner in (0, link):
+                if not line.owner:
+                    self.bind(line, link)
+                self.deliver(line, word, code)
+        self.note_gone(link)
+
     def note_attached(self) -> None:
         """Note a new consumer that takes groups of the others, as soon as nothing of them is out."""
         for line in list(self.lines.values()):
@@ -186,6 +215,18 @@ class GroupLines:
             self.gone = left
         if self.is_stale:
             self._restart(queue)
+
+    def note_delays(self, queue: Queue, visits: int) -> int:
+        """Note the messages that wait for their redelivery; return how many visits are left, 0 or less for not all."""
+        while run := queue.delayed.run_above(self.visited_delays):
+            for word in unpack_words(run):
+                visits -= 1
+                if code := queue.entries.get(word >> 16, PLAIN).group:
+                    self.line(code).delayed.add(word)
+            self.visited_delays = word
+            if visits <= 0:
+                break
+        return visits
 
     def park(self, code: int, rank: Rank) -> None:
         """Put a visited message into its heap."""

@@ -12,6 +12,7 @@ from ambermq.engine.events import (
     Discarded,
     Due,
     Event,
+    LinkResumed,
     Moved,
     Purged,
     QueueConfigured,
@@ -27,6 +28,8 @@ __all__ = ["note_groups"]
 
 def note_groups(groups: dict[int, GroupLines], event: Event, before: State, after: State) -> int:
     """Note an event in the lines of its queue; return the queue if it may offer other messages now, else 0."""
+    if type(event) is LinkResumed:
+        return _resumed(groups, event, after)
     note = _NOTES.get(type(event))
     if note is None:
         return 0
@@ -46,6 +49,15 @@ def _queue_of(event: Any, before: State) -> int:
         known = before.consumers.get(event.consumer)
         return 0 if known is None else known.queue
     return int(event.source if type(event) is Moved else event.queue)
+
+
+def _resumed(groups: dict[int, GroupLines], event: LinkResumed, after: State) -> int:
+    consumer = after.consumers.get(event.successor)
+    lines = None if consumer is None else groups.get(consumer.queue)
+    if consumer is None or lines is None:
+        return 0
+    lines.note_resumed(event.link, event.successor, selects=bool(consumer.selector))
+    return consumer.queue
 
 
 def _settled(lines: GroupLines, event: Settled, old: Queue, new: Queue) -> None:

@@ -92,14 +92,9 @@ class GroupTurns:
     def _visit_returned(self) -> bool:
         """Visit all messages that have come back; return whether that is done."""
         queue, lines, limits = self._queue, self._lines, self._limits
-        while run := queue.delayed.run_above(lines.visited_delays):
-            for word in unpack_words(run):
-                limits.visits -= 1
-                if code := queue.entries.get(word >> 16, PLAIN).group:
-                    lines.line(code).delayed.add(word)
-            lines.visited_delays = word
-            if limits.visits <= 0:
-                return False
+        limits.visits = lines.note_delays(queue, limits.visits)
+        if limits.visits <= 0:
+            return False
         for priority in queue.serving_order:
             place = lines.places.setdefault(priority, Place())
             if not queue.available_of(priority)[0].count:

@@ -214,7 +214,7 @@ class LinkEnded(Struct):
 
 @final
 class TagsKept(Struct):
-    """The broker keeps delivery-tags of stored messages, and no longer keeps those that their sender has settled."""
+    """The broker keeps delivery-tags of accepted messages, and no longer keeps those that their sender has settled."""
 
     offset: int
     time_us: int

@@ -229,6 +229,9 @@ class LoggedState:
         self._has_timers |= bool(self.state.suspended)
         for link in self.state.suspended.values():
             self._lock_suspended(link)
+            queue = self.state.queues.get(link.queue)
+            if queue is not None and queue.has_groups:
+                self.demand.lines(queue.id, self.config.groups_max).note_kept(link.id, queue)
         for queue in self.state.queues.values():
             self._has_ttl |= bool(queue.runs or queue.settings.message_ttl_ms)
             if queue.aside:

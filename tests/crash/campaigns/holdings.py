@@ -10,11 +10,12 @@ import random
 from pathlib import Path
 from typing import Any, Final, final
 
+from ambermq.protocol.amqp10.message.message import Message
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import QueueManagement
 from tests.crash.endpoints.delivery_ledger import DeliveryLedger
-from tests.crash.endpoints.exact_bodies import CHUNK_BYTES
+from tests.crash.endpoints.exact_bodies import CHUNK_BYTES, exact_message
 from tests.crash.endpoints.exact_sender import ExactSender
 from tests.crash.endpoints.holding_ledger import HoldingLedger
 from tests.crash.endpoints.watching_consumers import LOCK_MS, GroupConsumer, LockConsumer
@@ -56,8 +57,9 @@ class _Holdings(KillRounds):
             QueueManagement(client).declare(self.kind, settings)
         chances = [random.Random(self.chance.random()) for _ in range(1 + _CONSUMERS)]
         place: tuple[Any, ...] = (self.kind, lambda: self.broker.url)
-        groups = _GROUPS if self.kind == "groups" else 0
-        self.sender = ExactSender("out", *place, chances[0], self.moments, ledger=self.sent, rate=_RATE, groups=groups)
+        self.sender = ExactSender(
+            "out", *place, chances[0], self.moments, ledger=self.sent, rate=_RATE, message_of=self._message
+        )
         self.endpoints = [
             self.sender,
             *[
@@ -89,6 +91,9 @@ class _Holdings(KillRounds):
             attached=sum(one.sessions for one in self.endpoints),
         )
         return [f"lost: {len(lost)} stored messages never came, the first is {lost[0]}"] if lost else []
+
+    def _message(self, number: int) -> Message:
+        return exact_message(number, f"g{number % _GROUPS}" if self.kind == "groups" else None)
 
     def _waiting(self) -> int:
         """Return how many messages the queue has."""

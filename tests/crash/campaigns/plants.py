@@ -8,10 +8,12 @@ from typing import Final, NamedTuple
 from tests.crash.campaigns.holdings import run_holding_campaign
 from tests.crash.campaigns.queues import run_queue_campaign
 from tests.crash.campaigns.resumptions import run_resumption_campaign
+from tests.crash.campaigns.timers import run_timer_campaign
 
 __all__ = ["PLANTED", "run_plants"]
 
 _KILLS: Final = 2
+_TIMER_KILLS: Final = 4
 
 
 class Planted(NamedTuple):
@@ -29,6 +31,10 @@ def _of_holdings(directory: Path, *, kind: str, **options: int | str) -> list[st
     return run_holding_campaign(directory, kind, kills=_KILLS, **options).faults  # type: ignore[arg-type]
 
 
+def _of_timers(directory: Path, **options: int | str) -> list[str]:
+    return run_timer_campaign(directory, kills=_TIMER_KILLS, **options).faults  # type: ignore[arg-type]
+
+
 def _of_queues(directory: Path, *, kind: str, **options: int | str) -> list[str]:
     return run_queue_campaign(directory, kills=1, kinds=(kind,), at_end=True, **options).faults  # type: ignore[arg-type]
 
@@ -41,6 +47,9 @@ PLANTED: Final = {
     "deliveries-forgotten": Planted(_of_resumptions, "kept: "),
     "group-shared": Planted(partial(_of_holdings, kind="groups"), "holder: "),
     "lock-short": Planted(partial(_of_holdings, kind="locks"), "holder: "),
+    "schedule-forgotten": Planted(_of_timers, "early: "),
+    "expiry-forgotten": Planted(_of_timers, "event: "),
+    "ids-forgotten": Planted(_of_timers, "id: "),
 }
 """The faults of tests/crash/planted.py that these campaigns find."""
 

@@ -38,6 +38,7 @@ from ambermq.tools.messages.subscriber import Subscriber
 from ambermq.tools.terminal.child_command import child_command
 from ambermq.tools.terminal.errors import ToolError
 from tests.crash.broker import CampaignBroker, StartFailed, verify_faults
+from tests.crash.event_laws import event_faults
 from tests.interop.proton_transactions import Session, posting
 
 __all__ = ["KINDS", "QueueResult", "run_queue_campaign"]
@@ -79,6 +80,8 @@ def run_queue_campaign(
             name = f"{kind.replace(chr(32), chr(45))}-{number}"
             job = KINDS[kind](broker, name, chance)
             _one_kill(broker, job, kind, _JOB_SECONDS if at_end else chance.uniform(0.0, job.seconds), result)
+        broker.kill()
+        result.faults += event_faults(broker.directory)
     except StartFailed as failure:
         result.faults.append(str(failure))
     finally:

@@ -8,6 +8,7 @@ Rule. A message that is held never comes as a new delivery, and one that is done
 """
 
 import threading
+import time
 from typing import final
 
 __all__ = ["DeliveryLedger"]
@@ -20,8 +21,10 @@ class DeliveryLedger:
     def __init__(self) -> None:
         self.sent = 0
         """Numbers that were handed out: 0 to sent - 1."""
-        self.accepted: set[int] = set()
-        """Numbers of which the broker said that it has stored them."""
+        self.sent_s: dict[int, float] = {}
+        """When each number was handed out, in time.time()."""
+        self.accepted: dict[int, float] = {}
+        """Numbers of which the broker said that it has stored them, and when it did."""
         self.done: set[int] = set()
         """Numbers whose acceptance the broker has confirmed."""
         self.deliveries = 0
@@ -34,8 +37,14 @@ class DeliveryLedger:
     def take_number(self) -> int:
         """Return the number of the next message."""
         with self._lock:
+            self.sent_s[self.sent] = time.time()
             self.sent += 1
             return self.sent - 1
+
+    def accept(self, number: int) -> None:
+        """Note that the broker has stored a message."""
+        with self._lock:
+            self.accepted.setdefault(number, time.time())
 
     def arrived(self, number: int, receiver: str) -> str:
         """Note a new delivery; return what is wrong with it, empty for nothing."""
@@ -68,7 +77,7 @@ class DeliveryLedger:
 
     def faults(self, queue: str) -> list[str]:
         """Return what is missing at the end."""
-        lost, left = sorted(self.accepted - self.done), sorted(self.left)
+        lost, left = sorted(self.accepted.keys() - self.done), sorted(self.left)
         if lost:
             return [f"lost: {queue}: {len(lost)} accepted messages never arrived, the first is {lost[0]}"]
         return [f"lost: {queue}: {len(left)} messages are not done, the first is {left[0]}"] if left else []

@@ -1,4 +1,4 @@
-"""The body of each message of the campaigns with frames: it follows from its number.
+"""The messages of the campaigns with frames: the body of each follows from its number.
 
 most           1 to 300 bytes
 one of 16      20 to 80 KiB: several frames, and several chunk records where `chunk_bytes` is 16 KiB
@@ -7,7 +7,10 @@ one of 16      20 to 80 KiB: several frames, and several chunk records where `ch
 import hashlib
 from typing import Final
 
-__all__ = ["CHUNK_BYTES", "exact_body"]
+from ambermq.protocol.amqp10.message.message import Data, Message
+from ambermq.protocol.amqp10.performatives.classes import Header, Properties
+
+__all__ = ["CHUNK_BYTES", "exact_body", "exact_message"]
 
 CHUNK_BYTES: Final = 16 << 10
 """The size of a chunk record in these campaigns."""
@@ -23,3 +26,9 @@ def exact_body(number: int) -> bytes:
     if draw % _LARGE_EACH == 1:
         size += (20 << 10) + draw % (60 << 10)
     return hashlib.shake_128(key).digest(size)
+
+
+def exact_message(number: int, group: str | None = None) -> Message:
+    """Return the message with this number, of a group if one is given."""
+    properties = Properties(message_id=str(number), group_id=group)
+    return Message(header=Header(durable=True), properties=properties, body=(Data(exact_body(number)),))

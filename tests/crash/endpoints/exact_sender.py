@@ -5,23 +5,22 @@ Its large messages are sent in several frames, and some of them are cut off by a
 """
 
 import time
+from collections.abc import Callable
 from typing import Any, Final, final
 
-from ambermq.protocol.amqp10.message.message import Data, Message
+from ambermq.protocol.amqp10.message.message import Message
 from ambermq.protocol.amqp10.performatives.base import Composite
 from ambermq.protocol.amqp10.performatives.classes import (
     Accepted,
     Attach,
     Disposition,
-    Header,
-    Properties,
     Source,
     Target,
     Transfer,
 )
 from ambermq.protocol.amqp10.serial_number import MASK
 from tests.crash.endpoints.delivery_ledger import DeliveryLedger
-from tests.crash.endpoints.exact_bodies import exact_body
+from tests.crash.endpoints.exact_bodies import exact_message
 from tests.crash.endpoints.exact_link import ExactLink
 from tests.crash.endpoints.link_wire import LinkWire
 
@@ -45,12 +44,14 @@ class ExactSender(ExactLink):
 
     role = "sender"
 
-    def __init__(self, *arguments: Any, ledger: DeliveryLedger, rate: int, groups: int = 0) -> None:
-        """With `groups` the messages have so many groups in turn."""
+    def __init__(
+        self, *arguments: Any, ledger: DeliveryLedger, rate: int, message_of: Callable[[int], Message] = exact_message
+    ) -> None:
+        """`message_of` returns the message with a number, each time the same."""
         super().__init__(*arguments, ledger=ledger)
         self.is_sending = True
         """Whether new messages follow; without them it ends with the last settlement."""
-        self._rate, self._groups = rate, groups
+        self._rate, self._message_of = rate, message_of
         self._unsettled: dict[bytes, int] = {}
         """The numbers of messages that we have not settled, by tag."""
         self._known = set[bytes]()
@@ -152,11 +153,7 @@ class ExactSender(ExactLink):
         if is_known and self.chance.random() < _EMPTY_SHARE:
             wire.transfer(transfer, b"")
             return
-        body = exact_body(number)
-        group = f"g{number % self._groups}" if self._groups else None
-        properties = Properties(message_id=str(number), group_id=group)
-        payload = Message(header=Header(durable=True), properties=properties, body=(Data(body),)).encode()
-        self._send_frames(wire, transfer, payload, is_new=is_new)
+        self._send_frames(wire, transfer, self._message_of(number).encode(), is_new=is_new)
         self.moments.reached("message sent")
 
     def _send_frames(self, wire: LinkWire, transfer: Transfer, payload: bytes, *, is_new: bool) -> None:
@@ -196,7 +193,7 @@ class ExactSender(ExactLink):
     def _accepted(self, tag: bytes) -> None:
         if tag in self._unsettled:
             self._known.add(tag)
-            self.ledger.accepted.add(self._unsettled[tag])
+            self.ledger.accept(self._unsettled[tag])
 
     def _forget(self, tag: bytes) -> None:
         self._unsettled.pop(tag, None)

@@ -2,15 +2,19 @@
 
 Rule 1. Of two deliveries the one on the broker that started later is the newer one: what an older broker has sent means
         nothing any more.
-Rule 2. A consumer notes that a message leaves its hands before it tells the broker.
+Rule 2. A delivery whose lock has ended may have waited for its consumer while newer ones were noted.
+Rule 3. A consumer notes that a message leaves its hands before it tells the broker.
 """
 
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import final
+from typing import Final, final
 
 __all__ = ["HoldingLedger"]
+
+_LONG_MS: Final = 1e9
+"""No lock is as long."""
 
 
 @dataclass(slots=True)
@@ -39,8 +43,10 @@ class HoldingLedger:
         self._lives: dict[str, int] = {}
         self._lock = threading.Lock()
 
-    def arrived(self, group: str, number: int, consumer: str, url: str, *, now_s: float, until_s: float) -> str:
-        """Note a delivery, held at most until a time; return what is wrong with it, empty for nothing."""
+    def arrived(
+        self, group: str, number: int, consumer: str, url: str, *, count: int, now_s: float, until_s: float
+    ) -> str:
+        """Note a delivery with a delivery-count, held at most until a time; return what is wrong, empty for nothing."""
         with self._lock:
             life = self._lives.setdefault(url, len(self._lives))
             is_new, fault = not self.deliveries[number], ""
@@ -52,7 +58,11 @@ class HoldingLedger:
             if number in self.done:
                 fault = f"twice: {number} came after its acceptance was confirmed"
             elif held and known.life == life and known.consumer != consumer:
+                left_ms = 1000 * (max(held.values()) - now_s)
                 fault = f"holder: {number} came to {consumer} while {known.consumer} holds {min(held)} of {group}"
+                fault += f" for {left_ms:.1f} ms more" if left_ms < _LONG_MS else ""
+            elif not is_new and not count and until_s > now_s:
+                fault = f"count: {number} came again with delivery-count 0"
             elif is_new and number < known.newest:
                 fault = f"order: {number} of {group} came for the first time after {known.newest}"
             if known.life != life or known.consumer != consumer:

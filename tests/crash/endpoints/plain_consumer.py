@@ -43,6 +43,10 @@ class PlainConsumer(Endpoint):
 
     credit = 5
 
+    def number_of(self, message: Message) -> int:
+        """Return the number of a message: its message-id."""
+        return int(str(message.properties and message.properties.message_id))
+
     def came(self, one: Came) -> None:
         """Note a delivery, and set when its outcome is said."""
         raise NotImplementedError
@@ -101,8 +105,7 @@ class PlainConsumer(Endpoint):
         if transfer.more:
             return 0
         message = decode_message(before + payload)
-        number = int(str(message.properties and message.properties.message_id))
-        one = Came(number, message, bytes(first.delivery_tag or b""), first.delivery_id or 0)
+        one = Came(self.number_of(message), message, bytes(first.delivery_tag or b""), first.delivery_id or 0)
         self._held[one.delivery_id] = one
         self.came(one)
         self.moments.reached("message held")

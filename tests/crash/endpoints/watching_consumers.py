@@ -44,8 +44,9 @@ class _Watching(PlainConsumer):
 
     def note_arrival(self, one: Came, until_s: float) -> None:
         """Note a delivery that is held until a time at most, in the broker's clock."""
+        count = (one.message.header.delivery_count if one.message.header else 0) or 0
         fault = self.ledger.arrived(
-            self.group_of(one), one.number, self.name, self.url, now_s=time.time(), until_s=until_s
+            self.group_of(one), one.number, self.name, self.url, count=count, now_s=time.time(), until_s=until_s
         )
         if fault:
             self.note(fault)
@@ -96,9 +97,6 @@ class LockConsumer(_Watching):
         if until_ms is None:
             self.note(f"lock: {one.number} came without x-opt-locked-until")
             until_ms = 0
-        count = (one.message.header.delivery_count if one.message.header else 0) or 0
-        if self.ledger.deliveries[one.number] and not count:
-            self.note(f"count: {one.number} came again with delivery-count 0")
         self.note_arrival(one, int(until_ms) / 1000)
         roll, wait_s = self.chance.random(), 0.0
         if roll < 0.05:

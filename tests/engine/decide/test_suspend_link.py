@@ -3,6 +3,7 @@
 from ambermq.engine.commands import (
     AttachConsumer,
     AttachProducer,
+    DeclareMuxer,
     DeleteQueue,
     DetachConsumer,
     DetachProducer,
@@ -20,6 +21,8 @@ from ambermq.engine.effects import ConsumerReady, Deliver, Effect, ProducerReady
 from ambermq.engine.entries.entry_word import unpack_words
 from ambermq.engine.entries.outcome import ACCEPTED, Outcome, OutcomeKind
 from ambermq.engine.events import LinkEnded, LinkResumed, LinkSuspended, ProducerDetached
+from ambermq.engine.model.muxer import MuxerKind
+from ambermq.engine.model.publish_options import Unroutable
 from ambermq.engine.model.subscription import SubscriptionRequest
 from ambermq.engine.model.suspended_link import Keeping
 from ambermq.engine.snapshots.state_codec import image_of, state_of
@@ -258,6 +261,20 @@ def test_a_kept_tag_is_stored_once() -> None:
     assert not world.state.tags
     world.do(DetachProducer(third.producer, suspension=Suspension.OVER))
     assert type(world.events[-1]) is ProducerDetached
+
+
+def test_the_tag_of_a_message_that_reaches_no_queue_is_kept_if_it_is_accepted() -> None:
+    """A released one may be sent again, and is decided anew."""
+    world = World()
+    world.do(DeclareMuxer("key", "m", MuxerKind.SIMPLE))
+    for unroutable, kept in ((Unroutable.DISCARD, [b"a"]), (Unroutable.RELEASE, [])):
+        command = AttachProducer("key", "/muxers/m/x", "c", unroutable.name, unroutable=unroutable, keeping=NEVER)
+        (ready,) = world.do(command)
+        assert type(ready) is ProducerReady
+        post(world, ready.producer, b"a")
+        assert [*world.state.tags.get(ready.producer, ())] == kept
+    restart(world)
+    assert [[*tags] for tags in world.state.tags.values()] == [[b"a"]]
 
 
 def test_an_incomplete_map_settles_nothing() -> None:

@@ -7,13 +7,14 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ambermq.engine.commands import AttachConsumer, Command, DetachConsumer, Settle
+from ambermq.engine.commands import AttachConsumer, Command, DetachConsumer, EndSuspended, Settle, Suspension
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import ConsumerReady, Deliver, Effect
 from ambermq.engine.entries.entry import PLAIN
 from ambermq.engine.entries.entry_word import pack_words
 from ambermq.engine.entries.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome
 from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.suspended_link import UNSETTLED_STATE, Keeping
 from ambermq.engine.selectors.fields import ABSENT, Added, Fields
 from ambermq.log.buffer import Buffer
 from tests.engine.decide.messages.test_dead_letters import again, declare
@@ -37,6 +38,7 @@ def parity_of(body: Buffer, _added: Added = (), /) -> Fields:
     return Parity(body)
 
 
+KEEPING = Keeping(UNSETTLED_STATE, 300_000)
 SELECTORS = {"": "evenodd", "kind = 'odd'": "odd", "kind = 'even'": "even", "kind <> 'none'": "evenodd"}
 
 
@@ -50,6 +52,10 @@ class Model:
         """The body and consumer of each word that is out."""
         self.selectors: dict[int, str] = {}
         """By consumer."""
+        self.links: dict[int, str] = {}
+        """The name of the link of each consumer."""
+        self.suspended: list[int] = []
+        """Consumers whose links are suspended, and hold what they held."""
 
     def do(self, *commands: Command) -> None:
         """Run commands, and check what is delivered."""
@@ -67,11 +73,16 @@ class Model:
         self.waiting.update(bodies)
         self.do(run_of(producer, *bodies))
 
-    def attach(self, selector: str, credit: int) -> int:
-        """Attach a consumer."""
-        effects = self.rig.do(AttachConsumer("key", "q", "container", "link", False, selector))
+    def attach(self, selector: str, credit: int, resumes: int = 0) -> int:
+        """Attach a consumer, one that resumes the link of another one if that is given."""
+        held = [word for word, (_, who) in self.out.items() if who == resumes]
+        link = self.links[resumes] if resumes else f"link {len(self.links)}"
+        command = AttachConsumer("key", "q", "container", link, False, selector, keeping=KEEPING)
+        command.resumes = dict.fromkeys(held)
+        effects = self.rig.do(command)
         (consumer,) = [effect.consumer for effect in effects if type(effect) is ConsumerReady]
-        self.selectors[consumer] = selector
+        self.selectors[consumer], self.links[consumer] = selector, link
+        self.out.update({word: (self.out[word][0], consumer) for word in held})
         self.deliver(effects)
         self.grant(consumer, credit)
         return consumer
@@ -85,7 +96,20 @@ class Model:
         """End a consumer."""
         for word in [word for word, (_, who) in self.out.items() if who == consumer]:
             self.waiting.add(self.out.pop(word)[0])
-        self.do(DetachConsumer(consumer))
+        self.do(EndSuspended(consumer, is_forced=True) if consumer in self.suspended else DetachConsumer(consumer))
+
+    def suspend(self, consumer: int) -> None:
+        """Detach a consumer without closing its link; with nothing to hold it ends."""
+        self.do(DetachConsumer(consumer, suspension=Suspension.OVER))
+        self.suspended += [consumer] if any(who == consumer for _, who in self.out.values()) else []
+
+    def restart(self) -> None:
+        """Start the broker anew: links that hold something are suspended."""
+        self.rig.loop.make_due()
+        self.rig.do()
+        self.rig.kill()
+        self.rig = Rig(self.rig.storage, config=self.rig.loop.config, fields_of=parity_of, now_us=self.rig.now_us)
+        self.suspended = sorted({who for _, who in self.out.values()})
 
     def settle(self, word: int, outcome: Outcome) -> None:
         """Settle a delivery."""
@@ -128,10 +152,24 @@ class Model:
         return dict(zip(entries, sorted(int(body[1:]) for body in self.waiting), strict=True))
 
 
-@given(st.randoms(use_true_random=False), st.integers(5, 80), st.sampled_from(["", "selecting", "delayed"]))
+def attach_or_resume(model: Model, rng: random.Random, *, is_selecting: bool) -> int:
+    """Attach a new consumer, or one that resumes a suspended link."""
+    selector = rng.choice(list(SELECTORS)) if is_selecting else ""
+    resumes = 0
+    if model.suspended and rng.random() < 0.7:
+        resumes = model.suspended.pop(rng.randrange(len(model.suspended)))
+    return model.attach(selector, rng.choice((0, 1, 5)), resumes)
+
+
+@given(
+    st.randoms(use_true_random=False), st.integers(5, 80), st.sampled_from(["", "selecting", "delayed"]), st.booleans()
+)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_any_mix_obeys_the_model(rng: random.Random, steps: int, kind: str) -> None:
-    """One consumer at a time for each group, in order; nothing is lost; the log has the same state."""
+def test_any_mix_obeys_the_model(rng: random.Random, steps: int, kind: str, suspends: bool) -> None:
+    """One consumer at a time for each group, in order; nothing is lost; the log has the same state.
+
+    Some links are suspended, some over a start of the broker.
+    """
     limits = {"groups_max": rng.choice((1, 3, 100)), "dispatch_messages_max": rng.choice((3, 2000))}
     rig = Rig(config=EngineConfig(**limits), fields_of=parity_of)
     delay_ms = rng.choice((0, 50)) if kind == "selecting" else 50 * (kind == "delayed")
@@ -139,32 +177,56 @@ def test_any_mix_obeys_the_model(rng: random.Random, steps: int, kind: str) -> N
     producer, model, number = rig.producer(), Model(rig), 0
     consumers: list[int] = []
     for _ in range(steps):
-        match rng.randrange(7):
+        match rng.randrange(9 if suspends else 7):
             case 0 | 1:
                 count = rng.randint(1, 5)
                 bodies = [rng.choice((b"a", b"b", b"c", b"-")) + b"%06d" % (number + one) for one in range(count)]
                 number += count
                 model.publish(producer, *bodies)
             case 2 if len(consumers) < 4:
-                selector = rng.choice(list(SELECTORS)) if kind == "selecting" else ""
-                consumers.append(model.attach(selector, rng.choice((0, 1, 5))))
+                consumers.append(attach_or_resume(model, rng, is_selecting=kind == "selecting"))
             case 3 if consumers:
                 model.grant(rng.choice(consumers), rng.choice((0, 1, 2, 50)))
             case 4 if consumers and rng.random() < 0.4:
                 model.detach(consumers.pop(rng.randrange(len(consumers))))
             case 5 if delay_ms:
-                rig.now_us += 40_000
+                model.rig.now_us += 40_000
                 model.do()
-            case _ if model.out:
+            case 7 if consumers:
+                model.suspend(consumers.pop(rng.randrange(len(consumers))))
+            case 8 if rng.random() < 0.2:
+                model.restart()
+                consumers.clear()
+                producer = model.rig.producer()
+            case _:
                 outcome = rng.choice((ACCEPTED, ACCEPTED, RELEASED, MODIFIED_FAILED, HERE))
-                model.settle(rng.choice(sorted(model.out)), outcome)
+                held = sorted(word for word, (_, who) in model.out.items() if who not in model.suspended)
+                if held:
+                    model.settle(rng.choice(held), outcome)
     last = model.attach("", 1000)
-    for consumer in consumers:
+    for consumer in consumers + model.suspended:
         model.detach(consumer)
-    rig.now_us += 100_000
+    model.rig.now_us += 100_000
     model.do()
-    while rig.loop.schedule.timer_us <= rig.now_us:
+    while model.rig.loop.schedule.timer_us <= model.rig.now_us:
         model.do()
     assert not model.waiting
     assert {who for _, who in model.out.values()} <= {last}
-    again(rig)
+    again(model.rig)
+
+
+def test_a_delay_holds_back_its_group_after_a_start() -> None:
+    """Also where all consumers have selectors: their scans alone find the messages."""
+    rig = Rig(fields_of=parity_of)
+    declare(rig, "q", groups=True, redelivery_delay_ms=50)
+    model = Model(rig)
+    model.attach("", 1)
+    model.publish(rig.producer(), b"a000000", b"a000002", b"b000004")
+    (word,) = model.out
+    model.settle(word, MODIFIED_FAILED)
+    model.restart()
+    model.attach("kind = 'even'", 5)
+    assert {body for body, _ in model.out.values()} == {b"b000004"}
+    model.rig.now_us += 100_000
+    model.do()
+    assert not model.waiting

@@ -5,19 +5,23 @@ from collections.abc import Sequence
 import pytest
 
 from ambermq.engine.commands import (
+    AttachConsumer,
     BeginTransaction,
     DetachConsumer,
     Discharge,
+    EndSuspended,
     Publish,
     PurgeQueue,
     Settle,
+    Suspension,
     Transaction,
     UpdateQueue,
 )
 from ambermq.engine.config import EngineConfig
-from ambermq.engine.effects import Effect
+from ambermq.engine.effects import ConsumerReady, Effect
 from ambermq.engine.entries.entry_word import pack_words
 from ambermq.engine.entries.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
+from ambermq.engine.model.suspended_link import UNSETTLED_STATE, Keeping
 from ambermq.engine.settings.queue_settings import DEAD_LETTER, new_settings
 from ambermq.protocol.amqp10.message.group_code import group_code
 from tests.engine.decide.messages.test_dead_letters import again, declare
@@ -407,3 +411,33 @@ def test_a_transaction_posts_groups(rig: Rig) -> None:
     rig.do()
     assert got(send(rig, b"b2", b"a2")) == {first: [b"b2", b"a2"]}
     again(rig)
+
+
+def resumable(rig: Rig, resumes: dict[int, Outcome | None] | None = None) -> int:
+    """Attach the link that may be resumed, with credit for all; return its consumer."""
+    keeping = Keeping(UNSETTLED_STATE, 60_000)
+    effects = rig.do(AttachConsumer("key", "q", "c", "kept", keeping=keeping, resumes=resumes))
+    (consumer,) = [one.consumer for one in effects if type(one) is ConsumerReady]
+    rig.loop.set_credit(consumer, 9)
+    return consumer
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_suspended_link_keeps_its_groups(*, restarts: bool) -> None:
+    """Until it ends, over a start too; the consumer that resumes it goes on with them."""
+    rig = Rig()
+    declare(rig, "q", groups=True)
+    first = resumable(rig)
+    assert got(send(rig, b"a1")) == {first: [b"a1"]}
+    held = words(rig, first)
+    rig.do(DetachConsumer(first, suspension=Suspension.OVER))
+    if restarts:
+        rig = again(rig)
+    other = rig.consumer(credit=9)
+    assert got(send(rig, b"a2", b"b1")) == {other: [b"b1"]}
+    second = resumable(rig, dict.fromkeys(held))
+    assert got(rig.do()) == {second: [b"a2"]}
+    assert got(send(rig, b"a3"))[second] == [b"a3"]
+    rig.do(DetachConsumer(second, suspension=Suspension.OVER))
+    assert got(send(rig, b"a4")) == {}
+    assert got(rig.do(EndSuspended(second, is_forced=True))) == {other: [b"a1", b"a2", b"a3", b"a4"]}

@@ -78,3 +78,24 @@ def test_a_suspended_machine_is_no_step() -> None:
     assert machine.run(_SECOND) is None
     assert machine.clock.now_us() == now_us + _DAY_US + _SECOND
     assert machine.event_us == machine.wall_us
+
+
+@pytest.mark.parametrize("paused_at", [1, 2])
+def test_a_pause_between_the_first_readings_moves_no_timer(paused_at: int) -> None:
+    """The machine runs others meanwhile; the clock does not jump when it is followed for the first time."""
+    elapsed_us, readings = 0, 0
+
+    def reading(start_us: int) -> int:
+        nonlocal elapsed_us, readings
+        elapsed_us += 50_000 if readings == paused_at else 1
+        readings += 1
+        return (start_us + elapsed_us) * 1000
+
+    clock = Clock(
+        monotonic_ns=lambda: reading(7 * _SECOND),
+        boot_ns=lambda: reading(9 * _SECOND),
+        wall_ns=lambda: reading(_DAY_US),
+    )
+    before_us = clock.now_us() - elapsed_us
+    clock.follow()
+    assert abs(clock.now_us() - elapsed_us - before_us) < 10

@@ -9,7 +9,8 @@ Rule 3. A message is stored once for all its queues; a large one in chunks. Its 
 Rule 4. A run has the same result as its messages one by one. So a decision ends after it creates a queue, because the
         next message may reach that queue too. It also ends at the changes of a tick, and when the time for matching is
         over. The rest is decided next.
-Rule 5. A message for very many queues is decided alone. Its fan-out in parts looks for a queue without room
+Rule 5. The tag of an accepted message is kept until its sender settles it, also if the message is not stored.
+Rule 6. A message for very many queues is decided alone. Its fan-out in parts looks for a queue without room
         (wide_fanout.py); if there is one, the message is decided again, and rejected.
 """
 
@@ -33,7 +34,7 @@ from ambermq.engine.effects import AT_CLOSE, Effect, Posted, PublishDone, Unfini
 from ambermq.engine.entries.entry_word import WORD_BYTES
 from ambermq.engine.entries.outcome import OutcomeKind
 from ambermq.engine.errors import Refused
-from ambermq.engine.events import Drawn, Event, Published
+from ambermq.engine.events import Drawn, Event, Published, TagsKept
 from ambermq.engine.model.publish_options import Unroutable
 from ambermq.engine.model.state import Producer, State
 from ambermq.engine.selectors.fields import Fields, text_of
@@ -45,15 +46,15 @@ _JMS_TOPICS: Final = (1, 3)
 """The values of the annotation `x-opt-jms-dest` for a topic and a temporary topic."""
 
 
-def publish(state: State, command: Publish, context: DecisionContext) -> Decision:
-    """Return the events and effects of a run of messages."""
+def publish(state: State, command: Publish, context: DecisionContext, *, is_new: bool = False) -> Decision:
+    """Return the events and effects of a run of messages; `is_new`: the tag of the one that it has is not kept."""
     producer = state.producers.get(command.producer)
     if producer is None:
         return [], [rejected(command, "amqp:not-found", "the producer is gone")]
     if command.upload is not None and command.upload.is_refused:
         return [], [rejected(command, "amqp:resource-limit-exceeded", "a piece of the message could not be stored")]
-    if command.tag and (kept := _kept_outcome(state, command, context)) is not None:
-        return [], [kept]
+    if command.tag and not is_new:
+        return _tagged(state, command, context)
     if producer.sending.is_addressed:
         return _Each(state, command, context, producer).decide()
     queues = context.router.plain_route(state, producer.muxer, producer.destination)
@@ -71,6 +72,20 @@ def publish(state: State, command: Publish, context: DecisionContext) -> Decisio
         events, effects = to_queues(state, command, queues, context)
         return events, [*effects, Unfinished(rest)]
     return to_queues(state, command, queues, context)
+
+
+def _tagged(state: State, command: Publish, context: DecisionContext) -> Decision:
+    """Return the decision on a message that its sender settles later: its tag is kept with the outcome accepted."""
+    kept = _kept_outcome(state, command, context)
+    if kept is not None:
+        return [], [kept]
+    events, effects = publish(state, command, context, is_new=True)
+    is_accepted = any(type(one) is PublishDone and one.kind is OutcomeKind.ACCEPTED for one in effects)
+    if is_accepted and not any(type(event) is TagsKept for event in events):
+        # It was accepted and not stored: all of its queues have it already, or it reaches none.
+        offset = context_after(context, events).next_offset
+        events = [*events, TagsKept(offset, context.now_us, command.producer, (command.tag,))]
+    return events, effects
 
 
 def _kept_outcome(state: State, command: Publish, context: DecisionContext) -> PublishDone | None:

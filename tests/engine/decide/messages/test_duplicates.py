@@ -127,6 +127,20 @@ def test_a_step_of_the_clock_forgets_nothing() -> None:
     assert rig.queue().depth == 2
 
 
+def test_the_tag_of_a_duplicate_is_kept() -> None:
+    """Its sender may ask for the outcome after a loss of its connection; by then the window may be over."""
+    rig = new_rig()
+    declare(rig, "q", dedup_window_ms=1000)
+    producer = rig.producer()
+    for body, tag in ((b"1|a", b"a"), (b"1|b", b"b"), (b"1|b", b"b")):
+        assert outcomes(rig.do(run(producer, body, tag=tag))) == [OutcomeKind.ACCEPTED]
+    assert (rig.queue().depth, rig.queue().counters.duplicates) == (1, 1)
+    assert [*rig.loop.state.tags[producer]] == [b"a", b"b"]
+    wait(rig, SECOND)
+    assert outcomes(rig.do(run(producer, b"1|b", tag=b"b"))) == [OutcomeKind.ACCEPTED]
+    assert rig.queue().depth == 1
+
+
 def test_the_oldest_ids_are_forgotten_first() -> None:
     """A queue remembers dedup_ids_max of them; so a run is decided as its messages one by one."""
     rig = new_rig(dedup_ids_max=2)
