@@ -244,7 +244,7 @@ def test_each_queue_of_a_fan_out_has_the_time() -> None:
 
 def test_messages_with_a_time_each_leave_together() -> None:
     """By one event in a tick, whose messages are bounded: each time to look for costs more than a message."""
-    rig = Rig(config=EngineConfig(dispatch_messages_max=80))
+    rig = Rig(config=EngineConfig(dispatch_messages_max=320))
     declare(rig, "q")
     producer = rig.producer("q")
     for number in range(50):
