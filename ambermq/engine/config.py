@@ -42,7 +42,8 @@ class EngineConfig:
     of messages is one change for each queue that it reaches. Each message that an ended link held is one change. A
     message for more queues takes several ticks, and becomes visible on all of them at once."""
     dispatch_messages_max: int = 2000
-    """The maximum of deliveries in one tick, and of queues visited for them; the next tick dispatches the rest."""
+    """The maximum of deliveries in one tick, and of queues visited for them; the next tick dispatches the rest. A
+    quarter as many messages expire, or are made available at their time."""
     dispatch_bytes_max: int = 4 << 20
     """The maximum bytes of deliveries in one tick; the message that reaches it is the last one of the tick."""
     scan_messages_max: int = 200

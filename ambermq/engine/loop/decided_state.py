@@ -55,6 +55,7 @@ from ambermq.engine.effects import (
 )
 from ambermq.engine.entries.entry_word import WORD_BYTES, pack_words, unpack_words
 from ambermq.engine.entries.outcome import OutcomeKind
+from ambermq.engine.entries.priority import PRIORITY_DEFAULT
 from ambermq.engine.errors import Refused
 from ambermq.engine.events import Committed, Event, Published, UploadEnded
 from ambermq.engine.fold.wide_fanout import WideFanout
@@ -62,7 +63,7 @@ from ambermq.engine.loop.command_queue import CommandQueue
 from ambermq.engine.loop.effect_release import EffectRelease
 from ambermq.engine.loop.logged_state import LoggedState
 from ambermq.engine.loop.schedule import Schedule
-from ambermq.engine.loop.tick_work import EXPIRY_CHANGES, HIDDEN_WORK, hidden_work
+from ambermq.engine.loop.tick_work import EXPIRY_CHANGES, HIDDEN_WORK, MARK_CHANGES, hidden_work
 from ambermq.engine.model.state import State
 from ambermq.engine.routing.router import FieldsOf, Router
 from ambermq.engine.time_budget import MatchUnfinished, TimeBudget
@@ -179,6 +180,8 @@ class DecidedState(LoggedState):
                 is_publish = True
                 if command.ttl_ms or command.expires_ms:
                     changes_left -= EXPIRY_CHANGES
+                if command.priority != PRIORITY_DEFAULT or command.time_ms or command.delay_ms:
+                    changes_left -= MARK_CHANGES
                 if command.transaction is not None:
                     answers = self._hold(command.transaction, answers)
                 if command.upload is not None:

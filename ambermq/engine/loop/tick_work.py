@@ -19,7 +19,7 @@ from ambermq.engine.commands import (
     TakeDeferred,
 )
 
-__all__ = ["EXPIRY_CHANGES", "HIDDEN_WORK", "LEAVES_PER_CHANGE", "hidden_work"]
+__all__ = ["EXPIRY_CHANGES", "HIDDEN_WORK", "LEAVES_PER_CHANGE", "MARK_CHANGES", "hidden_work"]
 
 _LINK_COMMANDS: Final = frozenset({AttachConsumer, AttachProducer, DetachConsumer, DetachProducer})
 _MESSAGE_COMMANDS: Final = frozenset(
@@ -32,6 +32,9 @@ _LINK_CHANGES: Final = 24
 EXPIRY_CHANGES: Final = 5
 """The changes that a run of messages with a time to live counts for, besides its events: one of a single message has an
 expiry and a timer of its own, which takes 25 us."""
+MARK_CHANGES: Final = 4
+"""The changes that a run of messages with a priority or a delivery time counts for, besides its events: where these
+differ, each message is a run with two events, which takes 35 us."""
 LEAVES_PER_CHANGE: Final = 4
 """The messages that leave their queue by one settlement and count for a change."""
 _INSPECT_CHANGES: Final = 500

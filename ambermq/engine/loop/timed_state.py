@@ -7,6 +7,7 @@ Rule 2. It runs between two commands. What submits commands submits no more whil
 
 from collections import deque
 from collections.abc import Iterable
+from typing import Final
 
 from ambermq.engine.commands import Command, EndSuspended, EndUnusedQueue, MakeDue, Settle
 from ambermq.engine.decide.context import DecisionContext
@@ -22,14 +23,22 @@ from ambermq.engine.model.queue import Queue
 
 __all__ = ["TimedState"]
 
+_TIMED_PART: Final = 4
+"""A message whose time has come is moved or put into its place: it counts as this many deliveries."""
+
 
 class TimedState(DecidedState):
     """The state of one virtual host whose timers run. The durable loop extends it."""
 
     def _end_late(self, now_us: int, event_us: int) -> list[Effect]:
-        """Roll back the transactions that are too old, and give up what is returned too often; return the effects."""
+        """Roll back transactions that are too old, and give up what is returned too often; return the effects.
+
+        The others are rolled back in the next ticks: each may have thousands of deliveries.
+        """
         effects: list[Effect] = []
-        while (transaction := self.transactions.take_late(now_us)) is not None:
+        changes_left = self.config.tick_changes_max
+        while changes_left > 0 and (transaction := self.transactions.take_late(now_us)) is not None:
+            changes_left -= 1 + len(transaction.posts) + len(transaction.retirements)
             moment = DecisionContext(
                 event_us,
                 self.log.draft.next_offset,
@@ -69,10 +78,15 @@ class TimedState(DecidedState):
                 self.demand.touch(want.queue)
                 self._rates.watch(want)
 
+    @property
+    def _timed_max(self) -> int:
+        """About how many messages whose time has come a tick takes."""
+        return max(1, self.config.dispatch_messages_max // _TIMED_PART)
+
     def _give_up_expired(self, event_us: int) -> list[Effect]:
-        """Remove messages that have expired, about as many as a tick delivers; return the effects."""
+        """Remove messages that have expired, as many as a tick takes; return the effects."""
         now_us, find = self.state.elapsed_us(event_us), self.state.queues.get
-        for queue, words in self._timers.take(now_us, self.config.dispatch_messages_max, find):
+        for queue, words in self._timers.take(now_us, self._timed_max, find):
             self._dead_letters.add(queue, pack_words(words), MoveReason.EXPIRED)
         return self._give_up_due(event_us)
 
@@ -91,9 +105,9 @@ class TimedState(DecidedState):
         return effects
 
     def _make_due(self, event_us: int) -> list[Effect]:
-        """Make messages available whose time has come, about as many as a tick delivers; return the effects."""
+        """Make messages available whose time has come, as many as a tick takes; return the effects."""
         now_us, find, effects = self.state.elapsed_us(event_us), self.state.queues.get, list[Effect]()
-        for queue, words in self._due_timers.take(now_us, self.config.dispatch_messages_max, find):
+        for queue, words in self._due_timers.take(now_us, self._timed_max, find):
             moment = DecisionContext(event_us, self.log.draft.next_offset, 0, self.config, self.router)
             events, answers = DECIDE[MakeDue](self.state, MakeDue(queue, words), moment)
             self._log_and_apply(events)

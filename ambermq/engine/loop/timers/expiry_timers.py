@@ -92,13 +92,13 @@ class ExpiryTimers:
         seen: defaultdict[int, dict[int, int]] = defaultdict(dict)
 
         def take(queue: int, timers: BlockTimers, expiries: PersistentColumn) -> tuple[list[int], int]:
-            return timers.take_block(expiries, now_us, -(-count_max // _MESSAGE_COST), seen[queue])
+            return timers.take_block(expiries, now_us, count_max, seen[queue])
 
         while count_max > 0 and self.next_us <= now_us:
             taken = self._own.take(now_us, find, take)
             if taken is not None:
                 queue, entries, spent = taken
-                count_max -= spent + (_BLOCK_COST if entries else 0) + (_MESSAGE_COST - 1) * len(entries)
+                count_max -= spent + (_BLOCK_COST if entries else 0)
                 if queue is not None and entries:
                     found.setdefault(queue.id, set()).update(_words_of(queue, entries))
                 continue
@@ -106,8 +106,9 @@ class ExpiryTimers:
             queue = find(queue_id)
             words = [] if queue is None else expired_words(queue, now_us, count_max)
             found.setdefault(queue_id, set()).update(words)
+            has_more = len(words) == count_max
             count_max -= len(words) + 1
-            if count_max > 0:
+            if not has_more:
                 del self._watched[queue_id]
                 if queue is not None:
                     self.watch(queue, now_us)

@@ -7,5 +7,5 @@ Rule 3. A consumer's link knows its connection only by the Protocol in protocol/
 Imports: engine, engine/commands, engine/entries, protocol/amqp10/*, protocol/gateway, protocol/gateway/large,
     protocol/gateway/links, protocol/gateway/recovery.
 Imported by: protocol/gateway, protocol/gateway/sources, protocol/gateway/transactions.
-Names: ConsumerLink, Backlog, EarlyDeliveries, LinkResumption, ExpiredDeliveries.
+Names: ConsumerLink, Backlog, EarlyDeliveries, LinkResumption, ExpiredDeliveries, RetiredDeliveries.
 """

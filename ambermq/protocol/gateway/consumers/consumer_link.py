@@ -28,13 +28,13 @@ from ambermq.protocol.amqp10.events import Disposed
 from ambermq.protocol.amqp10.link.resumption import UnsettledMap
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import Accepted, DeliveryState, Rejected, TransactionalState
-from ambermq.protocol.amqp10.spec import TransactionCondition
 from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.gateway.consumers.backlog import Backlog
 from ambermq.protocol.gateway.consumers.delivery_locks import ExpiredDeliveries, attempts_of, send_attempts
 from ambermq.protocol.gateway.consumers.early_deliveries import EarlyDeliveries
 from ambermq.protocol.gateway.consumers.failed_deliveries import FailedDeliveries
 from ambermq.protocol.gateway.consumers.link_resumption import LinkResumption
+from ambermq.protocol.gateway.consumers.retired_deliveries import RetiredDeliveries
 from ambermq.protocol.gateway.large.turn_budget import TurnBudget, Wait
 from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms, offered_by, properties_of
 from ambermq.protocol.gateway.links.link_peer import ConsumerPeer
@@ -62,8 +62,8 @@ class ConsumerLink:
     """One consumer of the engine, and its link."""
 
     __slots__ = (
-        *("_backlog", "_expired", "_failed", "_granted_low", "bytes", "consumer", "early", "follower", "granted"),
-        *("is_closed", "is_lost", "is_open", "is_service_bus", "link", "message_bytes", "messages", "peer"),
+        *("_backlog", "_expired", "_failed", "_granted_low", "_retired", "bytes", "consumer", "early", "follower"),
+        *("granted", "is_closed", "is_lost", "is_open", "is_service_bus", "link", "message_bytes", "messages", "peer"),
         *("resumption", "terms", "traffic", "unsettled"),
     )
 
@@ -92,6 +92,8 @@ class ConsumerLink:
         """Its deliveries whose locks have expired; None if there was none."""
         self._failed: FailedDeliveries | None = None
         """Its deliveries that the peer modified as failed; None if there was none."""
+        self._retired: RetiredDeliveries | None = None
+        """What the peer has said in transactions; None if that is nothing."""
         self._backlog = Backlog(link)
         """The deliveries that wait: another link had used up the session's window."""
         self.granted = 0
@@ -439,7 +441,8 @@ class ConsumerLink:
                 # There is nothing to commit.
                 return Settle(self.consumer, b"", ACCEPTED, self._reply(event))
             if type(event.state) is TransactionalState:
-                self._retire(event, event.state)
+                self._retired = self._retired or RetiredDeliveries()
+                self._retired.retire(self, event, event.state)
                 return None
             mapped = outcome_of(event.state, self.terms.default_outcome)
             if mapped is None and event.settled:
@@ -454,6 +457,8 @@ class ConsumerLink:
                 self._failed.add(event.tokens)
         if self._failed is not None:
             self._failed.note_outcome(event.tokens)
+        if self._retired is not None:
+            self._retired.end(self, event.tokens)
         return Settle(self.consumer, pack_words(event.tokens), outcome, self._reply(event))
 
     def _reply(self, event: Disposed) -> "tuple[ConsumerLink, int, int, DeliveryState | None] | None":
@@ -472,15 +477,6 @@ class ConsumerLink:
                 self.peer.gateway.engine.settle(command)
             command = self.command(part, is_checked=True)
         return command
-
-    def _retire(self, event: Disposed, state: TransactionalState) -> None:
-        """Keep outcomes that the peer says in a transaction; a transaction that is not open ends the link."""
-        if state.outcome is None and not event.settled:
-            return
-        outcome = outcome_of(state.outcome, self.terms.default_outcome)
-        if not self.peer.retire(self, event, outcome or RELEASED):
-            why = f"no open transaction {bytes(state.txn_id[:16]).hex()} in this connection"
-            self.link.fail(TransactionCondition.UNKNOWN_ID, why)
 
     @staticmethod
     def answer(effect: OutcomeApplied) -> None:

@@ -153,8 +153,8 @@ def test_a_selecting_consumer_gets_it_again() -> None:
 
 
 def test_many_are_available_in_parts() -> None:
-    """A tick makes about as many available as it delivers."""
-    rig = Rig(config=EngineConfig(dispatch_messages_max=10))
+    """A tick makes about a quarter as many available as it delivers."""
+    rig = Rig(config=EngineConfig(dispatch_messages_max=40))
     declare(rig, "q", redelivery_delay_ms=100)
     consumer = rig.consumer(credit=95)
     rig.do(rig.publish(rig.producer(), *[b"x"] * 95))

@@ -21,6 +21,7 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Flow,
     Modified,
     Rejected,
+    Released,
     Source,
     Target,
     TransactionalState,
@@ -456,3 +457,33 @@ def test_an_unsettled_state_without_an_outcome_is_none() -> None:
     peer.say(Disposition(role=True, first=delivery, settled=False, state=state))
     assert peer.control(Discharge(txn_id=transaction)) == Accepted()
     assert peer.rig.queue().acquired_count == 1
+
+
+@pytest.mark.parametrize("settled", [True, False])
+def test_an_outcome_outside_of_a_transaction_makes_a_rollback(settled: bool) -> None:
+    """The message has come again under the same tag: a commit would settle a delivery that it is not about."""
+    peer = Transacting()
+    peer.send(1, BODY + b"a")
+    peer.get(2)
+    transaction = peer.declare()
+    peer.retire(transaction, 0, settled=False)
+    said = peer.say(Disposition(role=True, first=0, settled=settled, state=Released()))
+    assert [each.delivery_id for each in said if isinstance(each, Transfer)] == [1]
+    assert condition(peer.control(Discharge(txn_id=transaction, fail=False))) == "amqp:transaction:rollback"
+    peer.say(Disposition(role=True, first=1, settled=True, state=Accepted()))
+    assert peer.rig.queue().accepted == 1
+
+
+def test_a_delivery_has_an_outcome_in_one_transaction() -> None:
+    """The second one cannot be committed. One that is discharged leaves the delivery to the next."""
+    peer = Transacting()
+    peer.send(1, BODY + b"a")
+    peer.get(2)
+    first, second, third = peer.declare(), peer.declare(), peer.declare()
+    peer.retire(first, 0, settled=False, outcome=Released())
+    peer.retire(second, 0, settled=True)
+    peer.control(Discharge(txn_id=first, fail=True))
+    assert condition(peer.control(Discharge(txn_id=second, fail=False))) == "amqp:transaction:rollback"
+    peer.retire(third, 1, settled=False)
+    assert isinstance(peer.control(Discharge(txn_id=third, fail=False)), Accepted)
+    assert peer.rig.queue().accepted == 1
