@@ -22,15 +22,15 @@ from ambermq.tools.terminal.errors import ToolError
 from tests.crash.campaign import run_campaign
 from tests.crash.campaigns.compaction import rounds_of, run_compaction_campaign
 from tests.crash.campaigns.file_system import KINDS, why_not
-from tests.crash.campaigns.holdings import HELD, run_holding_campaign
-from tests.crash.campaigns.jobs import run_job_campaign
 from tests.crash.campaigns.mixes import run_mixes
 from tests.crash.campaigns.plants import PLANTED, run_plants
 from tests.crash.campaigns.power_cut import run_power_campaign
-from tests.crash.campaigns.queues import run_queue_campaign
-from tests.crash.campaigns.resumptions import run_resumption_campaign
 from tests.crash.campaigns.snapshots import run_snapshot_campaign
-from tests.crash.campaigns.timers import run_timer_campaign
+from tests.crash.queue_campaigns.holdings import HELD, run_holding_campaign
+from tests.crash.queue_campaigns.jobs import run_job_campaign
+from tests.crash.queue_campaigns.queues import run_queue_campaign
+from tests.crash.queue_campaigns.resumptions import run_resumption_campaign
+from tests.crash.queue_campaigns.timers import run_timer_campaign
 
 _COUNTS: Final = {
     "kills": 200,

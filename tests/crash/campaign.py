@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from tests.crash.broker import CampaignBroker, StartFailed, verify_faults
-from tests.crash.campaigns.updates import Updates
 from tests.crash.pair import Pair
+from tests.crash.queue_campaigns.updates import Updates
 
 __all__ = ["DRAIN_SECONDS", "Result", "Rounds", "drain", "run_campaign"]
 

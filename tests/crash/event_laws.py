@@ -1,7 +1,7 @@
 """The laws of single events, held against the whole log of a broker that was killed again and again.
 
-The ledger of the model (tests/model/ledger.py) follows each message from event to event: it is in one place, nothing is
-offered before its time or after its expiry, and none overtakes another one.
+The ledger of the model (tests/model/laws/ledger.py) follows each message from event to event: it is in one place,
+nothing is offered before its time or after its expiry, and none overtakes another one.
 """
 
 import time
@@ -16,7 +16,7 @@ from ambermq.log.config import LogConfig
 from ambermq.log.recovery.recovery import Recovery
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.log.storage.interface import Storage
-from tests.model.ledger import Ledger
+from tests.model.laws.ledger import Ledger
 
 __all__ = ["event_faults"]
 

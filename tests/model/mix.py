@@ -44,9 +44,9 @@ from ambermq.engine.snapshots.state_codec import image_of, state_of
 from ambermq.log.buffer import Buffer
 from tests.engine.rig import Rig
 from tests.log.simulated import SimulatedStorage
-from tests.model.ledger import Ledger
+from tests.model.laws.ledger import Ledger
+from tests.model.laws.queue_laws import check_keys, check_limits, check_served
 from tests.model.message_fields import MessageFields
-from tests.model.queue_laws import check_keys, check_limits, check_served
 
 __all__ = ["Mix"]
 

@@ -30,8 +30,8 @@ from ambermq.tools.messages.publisher import Publisher
 from ambermq.tools.terminal.errors import ToolError
 from tests.crash.broker import CampaignBroker, StartFailed, verify_faults
 from tests.crash.campaign import drain
-from tests.crash.campaigns.updates import Updates
 from tests.crash.pair import Pair
+from tests.crash.queue_campaigns.updates import Updates
 from tests.soak.faults import FAULTS
 from tests.soak.verdict import Finding, Latency, Sample, judge
 from tests.soak.work import WORK

@@ -6,7 +6,8 @@ Rule 3. A repeated declaration or attachment changes nothing.
 Rule 4. A command with more changes than a tick allows is decided in parts, each a command of its own.
 
 Imports: engine, engine/commands, engine/decide/messages, engine/entries, engine/events, engine/fold, engine/model,
-    engine/patterns, engine/routing, engine/selectors, engine/settings, engine/transactions, log, log/format, snapshot.
+    engine/model/queue_parts, engine/patterns, engine/routing, engine/selectors, engine/settings,
+    engine/transactions, log, log/format, snapshot.
 Imported by: engine/loop, engine/history, protocol/management, tools/wiring.
 Names: decide, Decision, DecisionContext.
 """

@@ -72,7 +72,7 @@ class _Room:
         return replace(outcome, annotations=())
 
     def _take(self, queue: Queue, values: Iterable[Value], *, spared: int) -> bool:
-        """Take the room for values of a queue, if there is more than `spared`; return whether there is."""
+        """Return whether there is more room than `spared` for values of a queue, and count them if so."""
         known = queue.outcome_annotations.known
         fresh = [value for value in values if value not in known and (queue.id, value) not in self._added]
         size = sum(map(cost_of, fresh))

@@ -5,10 +5,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.crash.campaigns.holdings import run_holding_campaign
-from tests.crash.campaigns.queues import run_queue_campaign
-from tests.crash.campaigns.resumptions import run_resumption_campaign
-from tests.crash.campaigns.timers import run_timer_campaign
+from tests.crash.queue_campaigns.holdings import run_holding_campaign
+from tests.crash.queue_campaigns.queues import run_queue_campaign
+from tests.crash.queue_campaigns.resumptions import run_resumption_campaign
+from tests.crash.queue_campaigns.timers import run_timer_campaign
 
 __all__ = ["PLANTED", "run_plants"]
 

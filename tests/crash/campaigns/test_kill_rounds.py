@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.crash.campaigns.plants import PLANTED, run_plants
-from tests.crash.campaigns.resumptions import run_resumption_campaign
 from tests.crash.planted import PLANTS
+from tests.crash.queue_campaigns.resumptions import run_resumption_campaign
 
 
 def _seed() -> int:

@@ -4,7 +4,7 @@ import pytest
 
 from ambermq.engine.entries.entry_word import pack_words
 from ambermq.engine.events import Acquired
-from tests.model.group_holders import GroupHolders
+from tests.model.laws.group_holders import GroupHolders
 
 GROUP, LAST = 8, 9
 ONE, TWO = 1, 2

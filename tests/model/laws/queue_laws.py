@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.settings.queue_settings import BLOCK
-from tests.model.ledger import Ledger
+from tests.model.laws.ledger import Ledger
 
 __all__ = ["check_keys", "check_limits", "check_served"]
 

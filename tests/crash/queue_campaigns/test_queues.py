@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.campaigns.queues import KINDS, run_queue_campaign
+from tests.crash.queue_campaigns.queues import KINDS, run_queue_campaign
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -35,7 +35,7 @@ from ambermq.engine.events import (
     Timed,
 )
 from ambermq.engine.model.state import State
-from tests.model.group_holders import GroupHolders
+from tests.model.laws.group_holders import GroupHolders
 
 __all__ = ["Ledger"]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.campaigns.timers import Timers
 from tests.crash.endpoints.noting_consumer import Arrival
+from tests.crash.queue_campaigns.timers import Timers
 
 
 def _seen(directory: Path, name: str, arrivals: dict[int, float], *, sent_s: tuple[float, ...]) -> Timers:

@@ -1,0 +1,1 @@
+"""The laws that every mix keeps, and the ledger of what has become of each message."""
