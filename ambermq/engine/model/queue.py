@@ -215,17 +215,23 @@ class Queue(QueueContents, frozen=True):
         return self._return_entries(taken, acquired, consumer, outcome)
 
     def _accepted(self, taken: bytes, acquired: Holdings) -> "Queue":
-        count = len(taken) // WORD_BYTES
+        return self._ended(taken, acquired, accepted=self.accepted + len(taken) // WORD_BYTES)
+
+    def _archived(self, taken: bytes, acquired: Holdings, counter: str) -> "Queue":
+        return self._ended(taken, acquired, counters=self.counters.plus(counter, len(taken) // WORD_BYTES))
+
+    def _ended(self, taken: bytes, acquired: Holdings, **counted: Any) -> "Queue":
+        """Return the queue without taken words, whose messages have ended, and with the field that counts them."""
         size = total_size(taken)
         return replace(
             self,
             acquired=acquired,
             size=self.size - size,
-            acquired_count=self.acquired_count - count,
+            acquired_count=self.acquired_count - len(taken) // WORD_BYTES,
             acquired_size=self.acquired_size - size,
-            accepted=self.accepted + count,
             keyed=self.keyed and without_keys(self.keyed, taken),
             **(self._columns_without(taken) if self.entries or self.expiries.count else _NO_CHANGES),
+            **counted,
         )
 
     def _columns_without(self, words: bytes) -> dict[str, Any]:
@@ -259,20 +265,6 @@ class Queue(QueueContents, frozen=True):
             exclusions=exclusions,
             keyed=self.keyed and without_keys(self.keyed, taken),
             outcome_annotations=known.recounted(self.entries, entries, taken) if known or text else known,
-        )
-
-    def _archived(self, taken: bytes, acquired: Holdings, counter: str) -> "Queue":
-        count = len(taken) // WORD_BYTES
-        size = total_size(taken)
-        return replace(
-            self,
-            acquired=acquired,
-            acquired_count=self.acquired_count - count,
-            acquired_size=self.acquired_size - size,
-            size=self.size - size,
-            counters=self.counters.plus(counter, count),
-            keyed=self.keyed and without_keys(self.keyed, taken),
-            **self._columns_without(taken),
         )
 
     def _return_entries(self, taken: bytes, acquired: Holdings, consumer: int, outcome: Outcome) -> "Queue":
@@ -404,14 +396,9 @@ class Queue(QueueContents, frozen=True):
 
     def _without_waiting(self, words: bytes) -> "tuple[bytes, Queue]":
         """Return those of packed `words` that wait, and the queue with its lists without them."""
-        ready, returned, aside, delayed, scheduled = (
-            self.ready,
-            self.returned,
-            self.aside,
-            self.delayed,
-            self.scheduled,
-        )
-        removed, dues = b"", self.dues
+        ready, returned, aside = self.ready, self.returned, self.aside
+        delayed, scheduled = self.delayed, self.scheduled
+        removed, dues, levels = b"", self.dues, self.levels
         if ready.count:
             removed, ready = ready.remove_ordered(words)
         if returned.count and len(removed) < len(words):
@@ -427,7 +414,6 @@ class Queue(QueueContents, frozen=True):
             some, scheduled = scheduled.remove_ordered(words)
             removed += some
             dues = dues.without([word >> 16 for word in unpack_words(some)])
-        levels = self.levels
         if levels and len(removed) < len(words):
             some, levels = without_words(levels, words)
             removed += some
@@ -443,8 +429,9 @@ class Queue(QueueContents, frozen=True):
             return self
         entries, exclusions = columns.set_aside(self.entries, self.exclusions, taken, why)
         keyed = self.keyed and without_keys(self.keyed, taken)
-        aside = merge_returned(self.aside, taken)
-        return replace(rest, aside=aside, entries=entries, exclusions=exclusions, keyed=keyed)
+        return replace(
+            rest, aside=merge_returned(self.aside, taken), entries=entries, exclusions=exclusions, keyed=keyed
+        )
 
     def receive(self, words: bytes, entries: "Iterable[tuple[int, Entry]]", now_us: int) -> "Queue":
         """Return the queue with messages of other queues at its tail; `entries` has the columns by entry."""
