@@ -114,7 +114,7 @@ def edited(payload: Buffer, edit: MessageEdit, *, offset: int, redrives: int = 0
 def _check_name(name: str) -> None:
     section, dot, field = name.partition(".")
     if not name:
-        raise ValueError("a field has no name")
+        raise ValueError("a field has no name: expected one such as properties.subject or annotations.NAME")
     known: Sequence[str] = ()
     if dot and section == "header":
         known = tuple(_HEADER)

@@ -229,7 +229,7 @@ def _readers_of(kind: str, *, is_plain: bool) -> dict[int, Reader]:
 def _read_map(buffer: Buffer, position: int, end: int) -> tuple[Any, int]:
     value, position = decode(buffer, position - 1, end)
     if type(value) is not dict:
-        raise DecodeError("expected a map whose keys are symbols")
+        raise DecodeError("a key of the map is a list, a map, an array or a described value")
     return value, position
 
 

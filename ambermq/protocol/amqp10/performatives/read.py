@@ -28,12 +28,13 @@ __all__ = ["decode_composite"]
 class _Shape:
     """A composite type, prepared for reading."""
 
-    __slots__ = ("make", "name", "names", "readers")
+    __slots__ = ("make", "mandatory", "name", "names", "readers")
 
     def __init__(self, composite: type[Composite]) -> None:
         self.name = composite.TYPE
         self.make: Callable[..., Composite] = composite
         self.names = composite.FIELDS
+        self.mandatory = [name for name, kind in zip(self.names, composite.TYPES, strict=True) if kind.mandatory]
         self.readers: tuple[Callable[[int], Reader | None], ...] = tuple(map(_reader_of, composite.TYPES))
 
 
@@ -89,15 +90,21 @@ def _read_list(shape: _Shape, buffer: Buffer, position: int, end: int) -> tuple[
                 reader = readers[index](code) or _read_misfit
                 values[names[index]], position = reader(buffer, position, stop)
     except DecodeError as failure:
-        raise DecodeError(f"{shape.name}: {names[index]}: {failure.description}") from failure
+        raise DecodeError(f"{shape.name}: {_spelled(names[index])}: {failure.description}") from failure
     except (error, IndexError, ValueError) as failure:
-        raise DecodeError(f"{shape.name}: {names[index]}: {failure}") from failure
+        raise DecodeError(f"{shape.name}: {_spelled(names[index])}: {failure}") from failure
     if position != stop:
         raise DecodeError(f"{shape.name}: the list ends at byte {stop}, its fields at byte {position}")
     try:
         return shape.make(**values), position
     except TypeError as failure:
-        raise DecodeError(f"{shape.name}: mandatory fields are missing: {failure}") from failure
+        missing = ", ".join(_spelled(name) for name in shape.mandatory if name not in values)
+        raise DecodeError(f"{shape.name}: mandatory fields are missing: {missing}") from failure
+
+
+def _spelled(name: str) -> str:
+    """Return the name of a field as the specification spells it."""
+    return name.replace("_", "-")
 
 
 def _reader_of(field: FieldType) -> Callable[[int], Reader | None]:

@@ -218,13 +218,13 @@ def test_message_ids_keep_their_type(message_id: Any) -> None:
         ("not that of a composite type", Described(UInt(0x24), [])),
         ("not that of a composite type", Described([], [])),
         ("flow: mandatory", Described(ULong(0x13), [])),
-        ("'incoming_window'", Described(ULong(0x13), [None, None, UInt(0), UInt(0)])),
-        ("begin: next_outgoing_id", Described(ULong(0x11), [None, "a", UInt(0), UInt(0)])),
-        ("begin: next_outgoing_id", Described(ULong(0x11), [None, ULong(1), UInt(0), UInt(0)])),
-        ("open: container_id", Described(ULong(0x10), [Symbol("a")])),
+        ("missing: incoming-window$", Described(ULong(0x13), [None, None, UInt(0), UInt(0)])),
+        ("begin: next-outgoing-id", Described(ULong(0x11), [None, "a", UInt(0), UInt(0)])),
+        ("begin: next-outgoing-id", Described(ULong(0x11), [None, ULong(1), UInt(0), UInt(0)])),
+        ("open: container-id", Described(ULong(0x10), [Symbol("a")])),
         ("end: expected at most 1 fields, found 2", Described(ULong(0x17), [None, None])),
         ("end: expected a list", Described(ULong(0x17), {})),
-        ("attach: snd_settle_mode", Described(ULong(0x12), ["l", UInt(0), False, UByte(3)])),
+        ("attach: snd-settle-mode", Described(ULong(0x12), ["l", UInt(0), False, UByte(3)])),
         (
             "attach: source: the field cannot be of type accepted",
             Described(ULong(0x12), ["l", UInt(0), False, None, None, Described(ULong(0x24), [])]),
@@ -236,7 +236,7 @@ def test_message_ids_keep_their_type(message_id: Any) -> None:
         ("attach: unsettled", Described(ULong(0x12), ["l", UInt(0), False, None, None, None, None, []])),
         ("sasl-outcome: code", Described(ULong(0x44), [UByte(5)])),
         ("coordinator: capabilities", Described(ULong(0x30), [Array("string", ("a",))])),
-        ("source: expiry_policy", Described(ULong(0x28), [None, None, Symbol("sometime")])),
+        ("source: expiry-policy", Described(ULong(0x28), [None, None, Symbol("sometime")])),
     ],
 )
 def test_what_does_not_belong_is_named(field: str, described: Described) -> None:
