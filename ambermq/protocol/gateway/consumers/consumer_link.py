@@ -12,6 +12,8 @@ Rule 5. The delivery of a large message may begin while that arrives (early_deli
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol, final
 
+from msgspec.structs import replace
+
 from ambermq.engine.commands import ReportDamage, ResendHeld, Settle
 from ambermq.engine.effects import (
     ConsumerReady,
@@ -423,6 +425,8 @@ class ConsumerLink:
         stream = self._backlog.stream
         if stream is not None and stream.is_begun and stream.token in event.tokens:
             stream.abort()
+            # What is aborted is settled (transport, 2.7.5). An event that does not settle has one delivery.
+            event = replace(event, settled=True)
             self.peer.gateway.sources.wake_stream(self)
         if self.early is not None and not is_checked:
             known = self.early.take(event, self.peer, self.terms.default_outcome)

@@ -181,3 +181,28 @@ def test_nothing_stays_of_a_delivery_that_is_settled_in_a_transaction(*, is_sett
     assert receiver.control(Discharge(txn_id=transaction)) == Accepted()
     assert early.unsettled_count == 0
     assert (peer.rig.queue().depth, peer.rig.queue().accepted) == (0, 1)
+
+
+@pytest.mark.parametrize("fails", [True, False], ids=["rollback", "commit"])
+def test_an_unsettled_outcome_in_the_middle_and_in_a_transaction_settles_the_delivery(*, fails: bool) -> None:
+    """The broker aborts the rest, so the receiver cannot settle it: after a rollback the message is on the queue."""
+    peer = Peer()
+    peer.sender()
+    peer.give(b"".join(peer.frames(message(1, 9500))))
+    receiver = Transacting(peer.rig, gateway=peer.gateway, container="receiver")
+    first = Flow(
+        next_incoming_id=0,
+        incoming_window=3,
+        next_outgoing_id=0,
+        outgoing_window=1000,
+        handle=2,
+        delivery_count=0,
+        link_credit=1,
+    )
+    (delivery, *_) = [one for one in receiver.say(first) if isinstance(one, Transfer)]
+    assert delivery.delivery_id is not None
+    transaction = receiver.declare()
+    receiver.retire(transaction, delivery.delivery_id, settled=False)
+    assert receiver.control(Discharge(txn_id=transaction, fail=fails)) == Accepted()
+    queue = peer.rig.queue()
+    assert (queue.available, queue.acquired_count, queue.accepted) == ((1, 0, 0) if fails else (0, 0, 1))
