@@ -9,6 +9,7 @@
     uploads      a message that arrives piece by piece, and one that is aborted
     duplicates   message-ids that come again, alone, to two queues and in a commit; messages of other priorities
     delays       scheduled messages, and failed deliveries that wait
+    expiries     messages that expire in fifty years, each at a time of its own
     last values  messages that newer ones replace, waiting and held, on a queue for all and on one with priorities
     recovery     links that are suspended, resumed and ended, and a tag that is kept; a message of priority 9
     consumers    every outcome, runs dealt to two consumers, selectors
@@ -112,6 +113,7 @@ class Life:
             self._uploads()
             self._duplicates()
             self._delays()
+            self._expiries()
             self._last_values()
             self._recovery()
             self._consumers()
@@ -323,6 +325,14 @@ class Life:
         time.sleep(0.5)
         self._ask("queue", "update", "retried", "--redelivery-delay", "18000d", "--redelivery-backoff", 2)
         self._ask("receive", "retried", "--count", 1, "--outcome", "modified")
+
+    def _expiries(self) -> None:
+        """Send messages that expire at different times, all of them far away."""
+        self._ask("queue", "declare", "offers")
+        end_s = time.time() + _FIFTY_YEARS_MS / 1000
+        with self._peer("desk") as peer:
+            offers = [Message(f"offer {one}", id=f"offer-{one}", expiry_time=end_s + one) for one in range(3)]
+            self._send(peer, "offers", *offers)
 
     def _last_values(self) -> None:
         """Replace messages by newer ones with the same key."""
