@@ -15,5 +15,5 @@ def test_a_copy_has_the_group_and_the_priority_of_its_fields() -> None:
         edit = edit_messages(
             SimpleNamespace(authorize_sending=None), "q", [1], "", {"set": values, "keep_id": True}
         ).edit
-        copy = edit(message, 1)
+        copy = edit(message, 1, None)
         assert (copy.groups, copy.priority) == ([group_code(group, is_last=False)], priority)
