@@ -475,8 +475,7 @@ class ConnectionGateway:
             self._transactions.doom(event.link, event.error.description)
         is_stolen = event.error is not None and event.error.condition == LinkCondition.STOLEN
         end = LinkEnd.DETACH if is_stolen or not event.closed else None
-        is_closed = event.closed and event.error is None
-        self._forget(event.link, is_closed=is_closed, may_return=not event.closed, end=end)
+        self._forget(event.link, is_closed=event.closed and event.error is None, may_return=not event.closed, end=end)
         self.relieve(event.link.session)
 
     def _end(self, link: LinkEndpoint, error: Error) -> None:
@@ -486,6 +485,8 @@ class ConnectionGateway:
 
     def _session_ended(self, event: SessionEnded) -> None:
         for link in event.session.links():
+            if event.error is not None and link in self._links.producers:
+                self._transactions.doom(link, event.error.description)
             self._forget(link, may_return=True, end=LinkEnd.SESSION)
         self._detached_nodes.end_session(event.session)
         self._links.end_session(event.session)

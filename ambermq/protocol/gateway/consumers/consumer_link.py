@@ -12,8 +12,6 @@ Rule 5. The delivery of a large message may begin while that arrives (early_deli
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol, final
 
-from msgspec.structs import replace
-
 from ambermq.engine.commands import ReportDamage, ResendHeld, Settle
 from ambermq.engine.effects import (
     ConsumerReady,
@@ -31,6 +29,7 @@ from ambermq.protocol.amqp10.link.resumption import UnsettledMap
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import Accepted, DeliveryState, Rejected, TransactionalState
 from ambermq.protocol.amqp10.types.decode import Buffer
+from ambermq.protocol.gateway.consumers.aborted_delivery import split_at_aborted
 from ambermq.protocol.gateway.consumers.backlog import Backlog
 from ambermq.protocol.gateway.consumers.delivery_locks import ExpiredDeliveries, attempts_of, send_attempts
 from ambermq.protocol.gateway.consumers.early_deliveries import EarlyDeliveries
@@ -232,6 +231,7 @@ class ConsumerLink:
         is_given_up = early is None or early.message is None or early.message.cut_through is not cut_through
         size, outcome = (0, None) if early is None else early.end(cut_through, effect.word)
         if not self.is_open:
+            self._backlog.close()
             if self.is_lost and effect.word and is_given_up:
                 self._backlog.add_unsent((effect.word,), settled=cut_through.settled)
             return
@@ -425,9 +425,10 @@ class ConsumerLink:
         stream = self._backlog.stream
         if stream is not None and stream.is_begun and stream.token in event.tokens:
             stream.abort()
-            # What is aborted is settled (transport, 2.7.5). An event that does not settle has one delivery.
-            event = replace(event, settled=True)
             self.peer.gateway.sources.wake_stream(self)
+            before, event = split_at_aborted(event)
+            if before is not None and (command := self.command(before, is_checked=is_checked)) is not None:
+                self.peer.gateway.engine.settle(command)
         if self.early is not None and not is_checked:
             known = self.early.take(event, self.peer, self.terms.default_outcome)
             if known is None:

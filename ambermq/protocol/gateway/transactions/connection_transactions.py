@@ -6,6 +6,7 @@ Rule 3. A transaction takes no more posts and outcomes once its discharge has co
 Rule 4. A transaction whose link ends is rolled back.
 """
 
+from dataclasses import replace
 from itertools import count
 from typing import Final, final
 
@@ -23,6 +24,7 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Coordinator,
     Declare,
     Declared,
+    DeliveryState,
     Error,
     Modified,
     Rejected,
@@ -52,7 +54,7 @@ CAPABILITIES: Final = (
 _CREDIT: Final = 100
 _REQUEST_BYTES_MAX: Final = 1024
 _ids = count(1)
-_Unsettled = dict[tuple[ConsumerLink, int], TransactionalState]
+_Unsettled = dict[tuple[ConsumerLink, int], DeliveryState | None]
 """The outcomes that receivers have said and not settled, by link and delivery-id."""
 
 
@@ -178,12 +180,12 @@ class ConnectionTransactions:
         traffic = request.peer.gateway.traffic
         if isinstance(effect, Answered) and effect.value == COMMITTED:
             traffic.transactions_committed += 1
-            for (consumer_link, delivery_id), state in request.unsettled.items():
+            for (consumer_link, delivery_id), outcome in request.unsettled.items():
                 if consumer_link.is_open:
                     if consumer_link.early is not None:
                         consumer_link.early.forget(delivery_id)
-                    consumer_link.link.settle_sent(delivery_id, 1, state.outcome)
-                    if isinstance(state.outcome, Released | Modified):
+                    consumer_link.link.settle_sent(delivery_id, 1, outcome)
+                    if isinstance(outcome, Released | Modified):
                         # The message may come again to this link, under the same tag.
                         consumer_link.link.session.settlements.flush()
         else:
@@ -217,25 +219,24 @@ class ConnectionTransactions:
         engine = self._peer.gateway.engine
         count_max = engine.config.transaction_messages_max
         new = sum([(consumer, word) not in transaction.retirements for word in event.tokens])
-        is_too_large = len(transaction.retirements) + new > count_max
-        if is_too_large:
+        if len(transaction.retirements) + new > count_max:
             transaction.doom(f"it settles more than {count_max} deliveries (transaction_messages_max)")
         bytes_max = engine.config.transaction_bytes_max
         if transaction.outcome_bytes + outcome.text_bytes * len(event.tokens) > bytes_max:
-            is_too_large = True
             transaction.doom(f"its outcomes have more than {bytes_max} bytes (transaction_bytes_max)")
-        if transaction.end or is_too_large:
+        if transaction.end or transaction.refusal:
             # It will not be committed: what its receiver settles returns now.
             if event.settled:
                 engine.settle(Settle(consumer, pack_words(event.tokens), MODIFIED_FAILED))
             return True
+        answer = _answer_to(state.outcome)
         for index, word in enumerate(event.tokens):
             transaction.retire(consumer, word, outcome, is_settled=event.settled)
             delivery = consumer_link, (event.first_id + index) & MASK
             if event.settled:
                 known.unsettled.pop(delivery, None)
             else:
-                known.unsettled[delivery] = state
+                known.unsettled[delivery] = answer
         return True
 
     def doom(self, link: LinkEndpoint, why: str | None) -> None:
@@ -282,3 +283,12 @@ def _value_of(payload: Buffer) -> object:
         return decode_composite(value, 0, len(value))[0]
     except DecodeError:
         return None
+
+
+def _answer_to(outcome: DeliveryState | None) -> DeliveryState | None:
+    """Return the outcome that answers one: without what its receiver knows, which may be large."""
+    if isinstance(outcome, Rejected):
+        return Rejected()
+    if isinstance(outcome, Modified) and outcome.message_annotations:
+        return replace(outcome, message_annotations=None)
+    return outcome

@@ -9,11 +9,13 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Attach,
     Detach,
     Discharge,
+    Disposition,
     Flow,
     Header,
     Rejected,
     Source,
     Target,
+    TransactionalState,
     Transfer,
 )
 from ambermq.protocol.amqp10.spec import SenderSettleMode
@@ -206,3 +208,39 @@ def test_an_unsettled_outcome_in_the_middle_and_in_a_transaction_settles_the_del
     assert receiver.control(Discharge(txn_id=transaction, fail=fails)) == Accepted()
     queue = peer.rig.queue()
     assert (queue.available, queue.acquired_count, queue.accepted) == ((1, 0, 0) if fails else (0, 0, 1))
+
+
+@pytest.mark.parametrize("fails", [True, False], ids=["rollback", "commit"])
+@pytest.mark.parametrize("is_transacted", [True, False])
+def test_an_outcome_of_deliveries_before_the_one_in_the_middle_settles_that_one_alone(
+    *, is_transacted: bool, fails: bool
+) -> None:
+    """The others are answered, and after a rollback they stay with their receiver."""
+    peer = Peer()
+    peer.sender()
+    receiver = Transacting(peer.rig, gateway=peer.gateway, container="receiver")
+    for number, size in enumerate((10, 10, 9500)):
+        peer.give(b"".join(peer.frames(message(number, size))))
+    flow = Flow(
+        next_incoming_id=0,
+        incoming_window=4,
+        next_outgoing_id=0,
+        outgoing_window=1000,
+        handle=2,
+        delivery_count=0,
+        link_credit=10,
+    )
+    ids = [one.delivery_id for one in receiver.say(flow) if isinstance(one, Transfer) and one.delivery_id is not None]
+    (consumer_link,) = peer.gateway.consumers.values()
+    sent, queue = consumer_link.link.session.sent, peer.rig.queue
+    assert (len(set(ids)), sent.count) == (3, 3)
+    transaction = receiver.declare() if is_transacted else b""
+    state = TransactionalState(txn_id=transaction, outcome=Accepted()) if is_transacted else Accepted()
+    said = receiver.say(Disposition(role=True, first=min(ids), last=max(ids), settled=False, state=state))
+    if is_transacted:
+        said += [receiver.control(Discharge(txn_id=transaction, fail=fails))]
+        said += [one for one, _ in receiver.settle()]
+    if is_transacted and fails:
+        assert (sent.count, queue().available, queue().acquired_count) == (2, 1, 2)
+    else:
+        assert (sent.count, queue().depth, queue().accepted) == (0, 0, 3)

@@ -8,6 +8,7 @@ from ambermq.engine.commands import DeclareQueue
 from ambermq.engine.settings.queue_settings import Settings
 from ambermq.protocol.amqp10.performatives.classes import Attach, Detach, Flow, Source, Target
 from ambermq.protocol.amqp10.spec import SenderSettleMode
+from tests.protocol.gateway.large.test_cut_through import Peer as EarlyPeer
 from tests.protocol.gateway.large.test_cut_through_ends import read
 from tests.protocol.gateway.large.test_large_messages import CONFIG, Peer, message
 from tests.protocol.gateway.sources.test_browsing_compacted import compacted
@@ -77,4 +78,35 @@ def test_a_compaction_takes_nothing_from_a_message_that_was_cut_through(peer: Pe
     assert compacted(peer).is_committed
     said += peer.give(Wire.frame(window(1000)))
     assert bodies(said) == [body]
+    assert not peer.rig.loop.log._body_holds._numbers
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_an_early_delivery_that_never_begins_leaves_the_log_free(peer: Peer, *, is_lost: bool) -> None:
+    """Its link ends between the publish and the sync: a hold that stays would keep old segments until a restart."""
+    peer.say(Detach(handle=5, closed=True))
+    receiver = EarlyPeer(peer.rig, gateway=peer.gateway, container="receiver")
+    terminus = {"source": Source(address="q"), "target": Target(), "snd_settle_mode": SenderSettleMode.SETTLED}
+    receiver.say(Attach(name="d", handle=5, role=True, **terminus))
+    receiver.flow(10, handle=5, incoming_window=1)
+    frames = peer.frames(message(1, 9500))
+    read(peer, *frames[:-5])
+    begun = peer.rig.do()
+    (consumer_link,) = peer.gateway.consumers.values()
+    consumer_link.link.session.windows.remote = 0
+    peer.gateway.carry_out(begun)
+    read(peer, *frames[-5:])
+    effects = peer.rig.step()
+    for _ in range(10):
+        if peer.rig.queue().accepted:
+            break
+        peer.gateway.carry_out([*effects, *peer.rig.completed()])
+        effects = peer.rig.step()
+    assert peer.rig.queue().accepted == 1
+    if is_lost:
+        receiver.peer.lost()
+    else:
+        read(receiver, Wire.frame(Detach(handle=5, closed=True)))
+    peer.gateway.carry_out([*effects, *peer.rig.completed()])
+    peer.settle()
     assert not peer.rig.loop.log._body_holds._numbers
