@@ -13,7 +13,7 @@ __all__ = ["split_at_aborted"]
 
 
 def split_at_aborted(event: Disposed) -> tuple[Disposed | None, Disposed]:
-    """Return the outcome of the deliveries before the last one, None if they are settled with it, and that of the last."""
+    """Return the outcome of the deliveries before the last one, and that of the last; None if one event has both."""
     if event.settled:
         return None, event
     count = len(event.tokens) - 1
