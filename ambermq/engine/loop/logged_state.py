@@ -160,6 +160,12 @@ class LoggedState:
             self._blocks.configure(queue, event.settings)
             self._unused.configure(queue, self.state.elapsed_us(event.time_us))
 
+    def _forget_times(self, queues: Iterable[int]) -> None:
+        """Forget when messages of deleted queues expire, or are due."""
+        for queue in queues:
+            self._timers.forget(queue)
+            self._due_timers.forget(queue)
+
     def _forget_locks(self, state: State, queue: int) -> None:
         """End the locks of a queue that has none any more."""
         for consumer in state.receivers.get(queue, ()):
@@ -404,11 +410,13 @@ class LoggedState:
             elif type(event) is QueueDeleted:
                 self._unused.forget(event.queue)
                 self._forget_locks(before, event.queue)
+                self._forget_times((event.queue,))
             elif isinstance(event, WIRING):
                 if type(event) is Reset:
                     self._discarded.add(before)
                     self._unused.clear()
                     self._locks.clear()
+                    self._forget_times(before.queues)
                     self.is_late |= bool(self._discarded.tables)
                 self.router.apply_event(event, self.state)
             if ends_each and index + 1 < len(events) and _is_about_messages(events[index + 1]):

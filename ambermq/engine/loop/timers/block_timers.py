@@ -37,13 +37,15 @@ SPARE: Final = 1024
 class BlockTimers:
     """The timers of one queue."""
 
-    __slots__ = ("_far", "_firsts", "_until_us", "near")
+    __slots__ = ("_far", "_firsts", "_rest", "_until_us", "near")
 
     def __init__(self, column: PersistentColumn, near: Iterable[int] = ()) -> None:
         """Begin with the times of a column, and with numbers of other messages."""
         self.near: list[int] = [*near]
         """A heap; a message may be gone, or be twice in it."""
         heapify(self.near)
+        self._rest: set[int] = set()
+        """Those of its numbers that stand for the rest of a block, also if their own message is gone."""
         numbers = map(_first_of, column.blocks())
         self._firsts = {block_number(number & ENTRY): number for number in numbers}
         """The first message of a block that is not near, by block."""
@@ -99,7 +101,8 @@ class BlockTimers:
             self._far = [*self._firsts.values()]
             heapify(self._far)
         if len(self.near) > 2 * column.count + SPARE:
-            self.near = [number for number in self.near if column.get(number & ENTRY)]
+            rest = self._rest
+            self.near = [number for number in {*self.near} if number in rest or column.get(number & ENTRY)]
             heapify(self.near)
 
     def take(self, column: PersistentColumn, now_us: int, count_max: int) -> tuple[list[int], int]:
@@ -131,7 +134,7 @@ class BlockTimers:
         numbers of their own. `seen` has the first entry that was returned of each block. There are none if `count_max`
         numbers are of messages that are gone or seen.
         """
-        near, last = self.near, (now_us + 1) << SHIFT
+        near, rest, last = self.near, self._rest, (now_us + 1) << SHIFT
         spent = 0
         while spent < count_max and (first := self.first) < last:
             entry = first & ENTRY
@@ -140,7 +143,9 @@ class BlockTimers:
             if near and near[0] == first:
                 heappop(near)
                 spent += 1
-                if entry >= end or column.get(entry) != first >> SHIFT:
+                is_rest = first in rest
+                rest.discard(first)
+                if entry >= end or not (is_rest or column.get(entry) == first >> SHIFT):
                     continue
                 keys, values = map(unpack_words, column.block_of(entry))
                 start = entry
@@ -155,6 +160,7 @@ class BlockTimers:
                 # The next step goes on from there.
                 key, time_us = due[count_max]
                 heappush(near, time_us << SHIFT | key)
+                rest.add(time_us << SHIFT | key)
             if due:
                 return [key for key, _ in due[:count_max]], spent + len(due)
         return [], spent

@@ -71,6 +71,10 @@ class DueTimers:
         if timers.first != before:
             self._heads.note(queue.id, timers)
 
+    def forget(self, queue: int) -> None:
+        """Forget the timers of a queue that is gone."""
+        self._heads.forget(queue)
+
     def take(self, now_us: int, count_max: int, find: Find) -> list[tuple[int, list[int]]]:
         """Return queues with the words that are due, at most `count_max`, and forget their timers.
 

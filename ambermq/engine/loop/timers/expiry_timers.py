@@ -10,13 +10,13 @@ Rule 2. Most messages leave before they expire. Timers of such messages are drop
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from operator import attrgetter
 from typing import Final, final
 
 from ambermq.engine.entries.entry_word import WORD_BYTES, unpack_words
 from ambermq.engine.entries.expiry_runs import expired_ranges, next_expiry
-from ambermq.engine.loop.timers.block_timers import BlockTimers
+from ambermq.engine.loop.timers.block_timers import SPARE, BlockTimers
 from ambermq.engine.loop.timers.timer_heads import TimerHeads
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.queue_parts.word_ranges import words_between
@@ -71,6 +71,14 @@ class ExpiryTimers:
         timers.prune(queue.expiries)
         if timers.first != before:
             self._own.note(queue.id, timers)
+
+    def forget(self, queue: int) -> None:
+        """Forget the timers of a queue that is gone."""
+        self._own.forget(queue)
+        self._watched.pop(queue, None)
+        if len(self._watches) > 2 * len(self._watched) + SPARE:
+            self._watches = [(due_us, one) for one, due_us in self._watched.items()]
+            heapify(self._watches)
 
     def watch(self, queue: Queue, now_us: int) -> None:
         """Note when messages of a queue expire next by its time to live, unless an earlier time is known."""

@@ -48,6 +48,10 @@ class TimerHeads:
         self.queues[queue] = timers
         self.note(queue, timers)
 
+    def forget(self, queue: int) -> None:
+        """Forget the timers of a queue that is gone."""
+        self.queues.pop(queue, None)
+
     def note(self, queue: int, timers: BlockTimers) -> None:
         """Note that a queue has another first timer."""
         heappush(self._heads, (timers.first >> SHIFT, queue))

@@ -6,12 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from ambermq.engine.commands import DeclareQueue, DeleteQueue, DetachProducer, Publish, ResetHost
 from ambermq.engine.entries.entry_word import entry_of, pack_words
 from ambermq.engine.loop.schedule import FOREVER_US
-from ambermq.engine.loop.timers.block_timers import BlockTimers
+from ambermq.engine.loop.timers.block_timers import SHIFT, SPARE, BlockTimers
 from ambermq.engine.loop.timers.expiry_timers import ExpiryTimers
 from ambermq.engine.model.queue import Queue, new_queue
 from ambermq.engine.settings.queue_settings import Settings
+from ambermq.snapshot.persistent_column import EMPTY_COLUMN
+from tests.engine.rig import Rig
 
 _TICK_US = 8_000
 
@@ -130,3 +133,59 @@ def test_timers_of_messages_that_have_gone_are_dropped() -> None:
         timers.take(number + 1, 100, {1: arrived(queue, ending)}.get)
         timers.add(arrived(queue, ending), entry, (10**6,))
     assert timers._own.queues[1].length < 2400
+
+
+def test_what_follows_a_message_that_has_left_expires_too() -> None:
+    """A block is taken in parts, and the message that the next part begins with may leave in between."""
+    times = dict.fromkeys(range(512, 1024), 1000) | dict.fromkeys(range(1024, 1536), 2000)
+    for gone in range(3):
+        timers, queue = ExpiryTimers(), queue_of(times)
+        timers.start(queue)
+        left = set(times)
+        while timers.next_us < FOREVER_US:
+            found = {
+                entry_of(word) for _, words in timers.take(10**6, 50, lambda _, queue=queue: queue) for word in words
+            }
+            assert found <= left
+            # The first ones that wait are accepted by a consumer, say.
+            left -= found
+            accepted = sorted(left)[:gone]
+            left -= {*accepted}
+            queue = without(queue, [entry << 16 | 1 for entry in (*found, *accepted)])
+        assert not left
+
+
+def test_short_and_long_lives_in_one_block_take_bounded_memory() -> None:
+    """A message has one number, however often its block is looked at."""
+    column, timers, now_us, most = EMPTY_COLUMN, BlockTimers(EMPTY_COLUMN), 10**6, 0
+    for entry in range(512 * 9, 512 * 9 + 3000, 2):
+        for one, ttl_us in ((entry, 10_000_000), (entry + 1, 1000)):
+            column = column.with_values([one], [now_us + ttl_us])
+            timers.add_run(one, [now_us + ttl_us])
+            timers.prune(column)
+        now_us += 6000
+        while timers.first >> SHIFT <= now_us and (taken := timers.take_block(column, now_us, 500, {})[0]):
+            column = column.without(taken)
+        most = max(most, timers.length)
+    assert most < 2 * (column.count + SPARE)
+
+
+def test_a_queue_that_is_deleted_or_reset_leaves_no_timers() -> None:
+    """However far away its times are."""
+    rig = Rig()
+    for number in range(3):
+        name = f"q{number}"
+        rig.do(DeclareQueue("key", name, Settings(message_ttl_ms=10**8)))
+        producer = rig.producer(name)
+        rig.do(Publish("link", producer, 0, [b"x"], [0], 1, ttl_ms=10**7))
+        rig.do(Publish("link", producer, 0, [b"x"], [0], 1, delay_ms=10**7))
+        rig.do(DetachProducer(producer))
+        if number < 2:
+            rig.do(DeleteQueue("key", name))
+    loop = rig.loop
+    assert [len(timers) for timers in (loop._timers._own.queues, loop._timers._watched)] == [1, 1]
+    assert len(loop._due_timers._heads.queues) == 1
+    rig.do(ResetHost("key"))
+    assert not loop._timers._own.queues
+    assert not loop._timers._watched
+    assert not loop._due_timers._heads.queues
