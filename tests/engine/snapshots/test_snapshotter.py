@@ -264,32 +264,22 @@ def test_the_broker_takes_them_by_events() -> None:
     assert rig.loop.snapshots.next_end == rig.loop.log.manifest.snapshots[-1].end + 100
 
 
-@pytest.mark.parametrize(("delay_ms", "count"), [(0, 0), (60_000, 1)])
-def test_an_event_that_schedules_messages_counts_as_forty(delay_ms: int, count: int) -> None:
-    """A start folds it as long as many others; with `snapshot_events` = 0 it counts for nothing."""
-    for events, expected in ((100, count), (0, 0)):
-        rig = Rig(config=replace(EAGER, snapshot_bytes=0, snapshot_interval_s=0, snapshot_events=events))
-        rig.loop.snapshots.start(rig.now_us, logged_bytes=0)
-        producer = rig.producer()
-        rig.now_us += 20_000_000
-        for _ in range(3):
-            command = rig.publish(producer, b"later")
-            command.delay_ms = delay_ms
-            rig.do(command)
-        settle(rig)
-        assert len(names(rig)) == expected
-
-
-@pytest.mark.parametrize(("ttl_ms", "count"), [(0, 0), (60_000, 1)])
-def test_an_event_with_a_time_to_live_counts_as_eight(ttl_ms: int, count: int) -> None:
-    """A start folds it as long as eight others."""
-    rig = Rig(config=replace(EAGER, snapshot_bytes=0, snapshot_interval_s=0, snapshot_events=25))
+@pytest.mark.parametrize(
+    ("field", "value", "events", "count"),
+    [
+        *(("delay_ms", 0, 100, 0), ("delay_ms", 60_000, 100, 1), ("delay_ms", 60_000, 0, 0)),
+        *(("ttl_ms", 0, 25, 0), ("ttl_ms", 60_000, 25, 1), ("ttl_ms", 60_000, 0, 0)),
+    ],
+)
+def test_an_event_with_times_of_messages_counts_as_several(field: str, value: int, events: int, count: int) -> None:
+    """40 if it schedules them, 8 with a time to live: a start folds it as long; `snapshot_events` = 0 counts nothing."""
+    rig = Rig(config=replace(EAGER, snapshot_bytes=0, snapshot_interval_s=0, snapshot_events=events))
     rig.loop.snapshots.start(rig.now_us, logged_bytes=0)
     producer = rig.producer()
     rig.now_us += 20_000_000
     for _ in range(3):
-        command = rig.publish(producer, b"soon")
-        command.ttl_ms = ttl_ms
+        command = rig.publish(producer, b"timed")
+        setattr(command, field, value)
         rig.do(command)
     settle(rig)
     assert len(names(rig)) == count

@@ -7,6 +7,7 @@ Rule 1. Numbers are in the order of times; those of one time in the order of ent
 Rule 2. A block has up to 512 entries. It is looked at when its first message is due, and then its messages of the next
         seconds get numbers of their own. So a million messages for the next ten years have 2,000 numbers, and delay a
         start by a twentieth of a second.
+        A block that is taken in parts has a number for its rest, whether the message of that number stays or not.
 Rule 3. A look takes as long as the messages of its block, so it counts for some of those that a step may take.
 """
 
