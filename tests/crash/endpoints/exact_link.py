@@ -1,13 +1,11 @@
 """An endpoint in receiver-settle-mode second whose link ends in several ways, and is attached again by its maps."""
 
-import random
-from collections.abc import Callable
+from typing import Any
 
 from ambermq.protocol.amqp10.performatives.classes import Attach, Detach
 from tests.crash.endpoints.delivery_ledger import DeliveryLedger
 from tests.crash.endpoints.endpoint import Endpoint
 from tests.crash.endpoints.link_wire import LinkWire
-from tests.crash.moments import Moments
 
 __all__ = ["ExactLink"]
 
@@ -18,17 +16,8 @@ class ExactLink(Endpoint):
     role = ""
     """Its name in moments."""
 
-    def __init__(
-        self,
-        name: str,
-        queue: str,
-        current_url: Callable[[], str],
-        chance: random.Random,
-        moments: Moments,
-        *,
-        ledger: DeliveryLedger,
-    ) -> None:
-        super().__init__(name, queue, current_url, chance, moments)
+    def __init__(self, *arguments: Any, ledger: DeliveryLedger) -> None:
+        super().__init__(*arguments)
         self.ledger = ledger
 
     def attach_frame(self) -> Attach:

@@ -1,16 +1,13 @@
 """A consumer that accepts what comes and notes when it came: the campaign judges it at the end."""
 
-import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
-from typing import Final, NamedTuple, final
+from typing import Any, Final, NamedTuple, final
 
 from ambermq.protocol.amqp10.message.message import Data, Message
 from ambermq.protocol.amqp10.performatives.classes import Accepted, DeliveryState
 from tests.crash.endpoints.plain_consumer import Came, PlainConsumer
-from tests.crash.moments import Moments
 
 __all__ = ["Arrival", "ArrivalLedger", "NotingConsumer"]
 
@@ -56,17 +53,8 @@ class NotingConsumer(PlainConsumer):
 
     credit = 10
 
-    def __init__(
-        self,
-        name: str,
-        queue: str,
-        current_url: Callable[[], str],
-        chance: random.Random,
-        moments: Moments,
-        *,
-        ledger: ArrivalLedger,
-    ) -> None:
-        super().__init__(name, queue, current_url, chance, moments)
+    def __init__(self, *arguments: Any, ledger: ArrivalLedger) -> None:
+        super().__init__(*arguments)
         self.ledger = ledger
 
     def number_of(self, message: Message) -> int:

@@ -1,8 +1,6 @@
 """Consumers that hold messages for a while: one that watches groups, one that watches locks."""
 
-import random
 import time
-from collections.abc import Callable
 from typing import Any, Final, final
 
 from ambermq.protocol.amqp10.performatives.classes import Accepted, DeliveryState, Rejected
@@ -13,7 +11,6 @@ from ambermq.tools.client.management_client import QueueManagement
 from ambermq.tools.terminal.errors import ToolError
 from tests.crash.endpoints.holding_ledger import HoldingLedger
 from tests.crash.endpoints.plain_consumer import Came, PlainConsumer
-from tests.crash.moments import Moments
 
 __all__ = ["LOCK_MS", "GroupConsumer", "LockConsumer"]
 
@@ -25,17 +22,8 @@ _LOCKED_UNTIL: Final = Symbol("x-opt-locked-until")
 class _Watching(PlainConsumer):
     """What both have in common."""
 
-    def __init__(
-        self,
-        name: str,
-        queue: str,
-        current_url: Callable[[], str],
-        chance: random.Random,
-        moments: Moments,
-        *,
-        ledger: HoldingLedger,
-    ) -> None:
-        super().__init__(name, queue, current_url, chance, moments)
+    def __init__(self, *arguments: Any, ledger: HoldingLedger) -> None:
+        super().__init__(*arguments)
         self.ledger = ledger
 
     def group_of(self, one: Came) -> str:

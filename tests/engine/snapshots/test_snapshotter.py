@@ -272,7 +272,7 @@ def test_the_broker_takes_them_by_events() -> None:
     ],
 )
 def test_an_event_with_times_of_messages_counts_as_several(field: str, value: int, events: int, count: int) -> None:
-    """40 if it schedules them, 8 with a time to live: a start folds it as long; `snapshot_events` = 0 counts nothing."""
+    """40 if it schedules them, 8 with a time to live, as a start folds it; with `snapshot_events` = 0 none counts."""
     rig = Rig(config=replace(EAGER, snapshot_bytes=0, snapshot_interval_s=0, snapshot_events=events))
     rig.loop.snapshots.start(rig.now_us, logged_bytes=0)
     producer = rig.producer()
